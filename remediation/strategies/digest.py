@@ -8,7 +8,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import accumulate, chain, compress, groupby
+from itertools import accumulate, chain, groupby
 from operator import attrgetter, itemgetter
 
 from remediation.context import Toolbox, Unit
@@ -167,11 +167,7 @@ def _in_order(
         return max(worths[place] for place in places) >= LEAST_WORTH
 
     ranked = sorted(candidates, key=lambda places: (rank(places), places[0]))
-    best = [*filter(may_stand, ranked)]
-    if not first and not best:  # nothing that was said is worth much: the newest then
-        says = (any(_says_something(statements[place]) for place in places) for places in candidates)
-        best = [*compress(candidates, says)][::-1]
-    return [*first, *best]
+    return [*first, *filter(may_stand, ranked)]
 
 
 def _says_something(statement: Statement) -> bool:

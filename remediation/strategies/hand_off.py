@@ -16,7 +16,6 @@ from remediation.strategies.said import labelled, said_in
 from remediation.strategies.stand_ins import (
     heading_tokens,
     own_text,
-    put_in_place,
     stand_in,
     summary_heading,
     text_counter,
@@ -88,7 +87,8 @@ def summarised(units: Units, stays: set[int], text: str, toolbox: Toolbox, openi
     unit = stand_in(UnitKind.SUMMARY, words, gone, toolbox, units)
     if not gone or not words or (not opening and unit.est_tokens >= total_tokens(gone)):
         return tuple(units[index] for index in sorted(stays))
-    return put_in_place(units, set(range(len(units))) - stays, unit)
+    first = min(set(range(len(units))) - stays)
+    return (*units[:first], unit, *(units[index] for index in sorted(stays) if index > first))
 
 
 def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> HandOff:

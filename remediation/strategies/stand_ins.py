@@ -6,7 +6,7 @@ from dataclasses import replace
 from hashlib import sha256
 
 from dominds.llm.messages import Message, Role
-from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units
+from remediation.context import Toolbox, Unit, UnitKind, UnitRole
 from remediation.strategies.outcome import is_ledger
 
 SUMMARY_HEADING = "[Summary of earlier turns]\n"  # where it is not known of which
@@ -113,10 +113,3 @@ def text_counter(toolbox: Toolbox) -> Callable[[str], int]:
     """Return a function that counts the tokens of a text without the overhead of a message."""
     overhead = toolbox.count((Message(role=Role.USER, text=""),))
     return lambda text: max(0, toolbox.count((Message(role=Role.USER, text=text),)) - overhead)
-
-
-def put_in_place(units: Units, gone: set[int], unit: Unit) -> Units:
-    """Replace the ``gone`` units by ``unit``, where the first of them stood."""
-    first = min(gone)
-    kept_after = tuple(other for index, other in enumerate(units) if index > first and index not in gone)
-    return (*units[:first], unit, *kept_after)

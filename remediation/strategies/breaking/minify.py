@@ -21,16 +21,10 @@ def _minify_block(block: str) -> str:
 
 
 def _minify(code: str) -> str:
-    lines = code.split("\n")
-    last_end = max((place for place, line in enumerate(lines) if "*/" in line), default=-1)
     kept: list[str] = []
-    in_comment = in_string = False
-    for place, line in enumerate(lines):
-        if in_comment:
-            in_comment = "*/" not in line
-        elif not in_string and line.lstrip().startswith("/*") and "*/" not in line and place < last_end:
-            in_comment = True
-        elif in_string or (line.strip() and not COMMENT.match(line)):
+    in_string = False
+    for line in code.split("\n"):
+        if in_string or (line.strip() and not COMMENT.match(line)):
             kept.append(line if in_string else line.rstrip())
             in_string ^= len(STRING_END.findall(line)) % 2 == 1
     return "\n".join(kept)
