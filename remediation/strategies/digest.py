@@ -16,7 +16,7 @@ from remediation.strategies.outcome import has_calls
 from remediation.strategies.said import Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
-from remediation.text.marks import BY_RULE, OMITTED
+from remediation.text.marks import BY_RULE, CUT_OFF, CUT_ON, OMITTED
 from remediation.text.reading import asks
 from remediation.text.selection import density, fill
 from remediation.text.statements import Statement, statements_of
@@ -80,24 +80,28 @@ def shorten(text: str, room: int, count: Callable[[str], int], least: float = 0.
 def _cut(sentence: str, room: int, count: Callable[[str], int]) -> str:
     """Return the longest beginning, in whole words, that fits."""
     words = [*accumulate(sentence.split(), "{} {}".format)]
-    fitting = bisect_right(words, room, key=lambda beginning: count(f"{beginning} …"))
-    return f"{words[fitting - 1]} …" if fitting else ""
+    fitting = bisect_right(words, room, key=lambda beginning: count(beginning + CUT_OFF))
+    return words[fitting - 1] + CUT_OFF if fitting else ""
 
 
 def _join(
     statements: Sequence[Statement], chosen: Collection[int], part: Callable[[Statement], int]
 ) -> Iterator[tuple[int, str]]:
     """Yield the chosen sentences of each ``part``, a text or a paragraph, with its place, and marks where sentences
-    between are left out.
+    between are left out. What was cut out of one sentence goes on in it.
     """
     for at, group in groupby(sorted(chosen), key=lambda place: part(statements[place])):
         parts: list[str] = []
         last = -1
         for place in group:
-            if parts:  # entries of a list would run into one, and be read back so
+            words = statements[place].marked
+            if parts and parts[-1].endswith(CUT_OFF) and words.startswith(CUT_ON):
+                words = words.removeprefix(CUT_ON)
+                parts[-1] = parts[-1] if place > last + 1 else parts[-1].removesuffix(CUT_OFF)
+            elif parts:  # entries of a list would run into one, and be read back so
                 parts[-1] += "" if ENDED.search(parts[-1]) else ";"
                 parts += [OMITTED] if place > last + 1 else []
-            parts.append(statements[place].marked)
+            parts.append(words)
             last = place
         yield at, " ".join(parts)
 

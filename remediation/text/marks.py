@@ -14,6 +14,7 @@ BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 KEY_FACTS = "Key facts from messages that are no longer shown (rules still hold):"
 RULE = "Rule: "
 OMITTED = "[…]"
+CUT_OFF, CUT_ON = " …", "… "  # where a sentence was cut, and where its next part begins
 CUT = " [shortened; read_archive shows the rest]"  # behind what is left of an answer
 # Who speaks, by role and as the marks have it.
 SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}

@@ -68,6 +68,24 @@ def test_what_was_left_out_is_marked_between_sentences_alone() -> None:
     assert line.splitlines() == [BY_RULE, "1 agent: The port is 48151. […] The host is db7.example.org."]
 
 
+def test_a_long_sentence_is_whole_however_often_it_is_told() -> None:
+    wishes = ", and ".join(
+        f"I want the service on port {port} to log to /var/log/app{port}.log" for port in range(40, 65)
+    )
+    account = digest(numbered(user(wishes)), 900, toolbox(), 0)
+    for _ in range(5):
+        account = digest(numbered(user(SUMMARY_HEADING + account, kind=UnitKind.SUMMARY)), 900, toolbox(), 0)
+    assert account.splitlines() == [BY_RULE, f"1 person: {wishes}"]
+
+
+def test_a_part_that_is_left_out_of_a_long_sentence_has_one_mark() -> None:
+    idle = "it was windy there too, " * 60
+    line = digest(numbered(model(f"The port is 48151, {idle} the host is db7.example.org")), 200, toolbox(), 0)
+    assert "48151" in line
+    assert "db7.example.org" in line
+    assert line.count("…") == 1
+
+
 def test_an_earlier_account_is_read_back_with_its_speakers() -> None:
     earlier = f"{BY_RULE}\n3 person: Write to mail@ledger.example.org. […]\n5 agent: The port is 48151."
     units = numbered(user(SUMMARY_HEADING + earlier, kind=UnitKind.SUMMARY), user("Thanks."))
