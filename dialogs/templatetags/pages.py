@@ -314,11 +314,14 @@ def iso(moment: datetime | None) -> str:
 
 @register.simple_tag
 def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
-    """Write a time in the reader's zone. The page's script then rewrites it in the manner of their country."""
+    """Write a time in the reader's zone, with its day where that is not today. The page's script then rewrites it in
+    the manner of their country.
+    """
     if value is None:
         return ""
     value = timezone.localtime(value)
-    is_time, form = form == "H:i", _(form)
+    is_time = form == "H:i"
+    form = _("j M Y H:i" if is_time and value.date() != timezone.localdate() else form)
     # The short form is that of every turn, and dates are few.
     shown = f"{value:%H:%M}" if form == "H:i" else escape(date_format(value, form))
     return mark_safe(  # nosec B308 B703  numbers, a zone's name, and words that are escaped here

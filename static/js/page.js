@@ -163,6 +163,7 @@ const LOCALE =
   navigator.language.toLowerCase().split("-")[0] === language.split("-")[0] ? navigator.language : language;
 const TIME = clock({ hour: "2-digit", minute: "2-digit" });
 export const DATE = clock({ dateStyle: "medium", timeStyle: "short" });
+const DAY = clock({ dateStyle: "short" });
 
 /** In the zone that was chosen in the settings, or else in the browser's. */
 function clock(form) {
@@ -173,11 +174,13 @@ function clock(form) {
   }
 }
 
-/** Show times in the reader's own zone. */
+/** Show times in the reader's own zone, with the day where it is not today. */
 export function localTimes(root) {
+  const today = DAY.format(new Date());
   for (const element of root.querySelectorAll("time[data-form]")) {
     const moment = new Date(element.dateTime);
-    element.textContent = (element.dataset.form === "time" ? TIME : DATE).format(moment);
+    const isOfToday = element.dataset.form === "time" && DAY.format(moment) === today;
+    element.textContent = (isOfToday ? TIME : DATE).format(moment);
     element.title = DATE.format(moment);
   }
 }

@@ -1,5 +1,8 @@
 """What answers are drawn with beyond text: numbered code, and images that somebody asks for."""
 
+import re
+from datetime import UTC, datetime, timedelta
+
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Opener, answered, send
@@ -24,6 +27,19 @@ def test_code_is_numbered_and_copied_without_its_numbers(
     code.get_by_role("button", name="Numbers").click()
     expect(code.get_by_role("button", name="Numbers")).to_have_attribute("aria-pressed", "false")
     assert code.locator(".code-line").last.evaluate("line => getComputedStyle(line, '::before').content") == "none"
+
+
+def test_a_time_of_another_day_says_the_day(page: Page, open_dialog: Opener, complaints: list[str]) -> None:
+    open_dialog("short")
+    send(page, "Good evening")
+    answered(page)
+    times = page.locator(".turn time")
+    expect(times.first).to_have_text(re.compile(r"^\d\d:\d\d( [AP]M)?$"))
+    year = times.first.get_attribute("datetime")[:4]  # type: ignore[index]
+    page.clock.set_fixed_time(datetime.now(UTC) + timedelta(days=1))
+    page.reload()
+    for time in times.all():
+        expect(time).to_contain_text(year)
 
 
 def test_on_paper_long_lines_are_whole_and_dark_on_white(

@@ -37,6 +37,13 @@ def page_of(person: Client, dialog: Dialog) -> str:
     return in_one_line(person.get(f"/d/{dialog.pk}/").content.decode())
 
 
+def test_a_turn_of_another_day_says_the_day(person: Client, dialog: Dialog) -> None:
+    a_year_ago = timezone.now() - timedelta(days=365)
+    dialog.turns.filter(seq=1).update(created_at=a_year_ago)
+    shown = re.findall(r'data-form="time" title="[^"]+">([^<]+)</time>', page_of(person, dialog))
+    assert [f"{a_year_ago:%Y}" in time for time in shown[:2]] == [True, False]
+
+
 def menu_of(person: Client, dialog: Dialog, seq: int) -> str:
     return in_one_line(person.get(f"/d/{dialog.pk}/turn/{seq}/actions/", headers=HTMX).content.decode())
 
