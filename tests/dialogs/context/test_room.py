@@ -45,7 +45,7 @@ def test_a_forced_clear_fits_whatever_goes_and_whatever_stays(
 
 def test_a_message_waits_where_all_beside_it_makes_no_room() -> None:
     """Its request was too long for a server that counts more, as was the forced clear: the dialog was suspended."""
-    *others, last = sizes([(100, 1)] * 4 + [(1_000, 1)], 1.0, 0, 0).units
+    *others, last = sizes([(100, 1.0)] * 4 + [(1_000, 1.0)], 1.0, 0, 0).units
     units = (*others, replace(last, source=(5,), pinned=True))
     for excess, gone in ((150, (0, 1)), (350, (0, 1, 2, 3)), (900, (4,)), (1_150, (0, 1, 4))):
         assert to_leave_out(units, units, excess, lambda _: 0).units == gone
