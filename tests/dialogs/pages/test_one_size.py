@@ -5,6 +5,7 @@ import re
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from dialogs.actions import rewrite_requests
 from dialogs.actions.messages import post_message
@@ -24,7 +25,7 @@ from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.event_lists import event_data
 from tests.dialogs.every_state import Zoo
-from tests.dialogs.factories import make_dialog, send
+from tests.dialogs.factories import make_dialog, make_operator, send
 from tests.dialogs.html_tree import in_one_line
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -147,15 +148,41 @@ SIZE_OF_MOMENT = r"Link to this moment (?:est\. )?"
 class Telling:
     """All that is told of one dialog's requests, by whom."""
 
-    def __init__(self, dialog: Dialog) -> None:
+    def __init__(self, dialog: Dialog, admin: Client) -> None:
         self.dialog, self.path = Dialog.objects.select_related("agent").get(pk=dialog.pk), f"/dialogs/{dialog.pk}"
         self.client, self.caller = browser_of(dialog.owner), Caller(dialog.owner)
+        self.admin = admin
 
     def words(self, address: str) -> str:
         return words_of(self.client, f"/d/{self.dialog.pk}/{address}")
 
     def export(self) -> Any:
         return json.loads("".join(as_json(self.dialog)))
+
+    def of_admin(self, rows: str, *columns: str) -> dict[int, tuple[int | None, ...]]:
+        """Return columns of one of the admin's tables, for the rows of this dialog."""
+        page = self.admin.get(f"/admin/{rows}/?q={self.dialog.pk}").content.decode()
+        ids = [int(number) for number in re.findall(r'class="field-id"><a[^>]*>(\d+)<', page)]
+        cells = [re.findall(rf'class="field-{column}[^"]*">([^<]*)<', page) for column in columns]
+        values = zip(*([number_after("^", cell) for cell in column] for column in cells), strict=True)
+        return dict(zip(ids, values, strict=True))
+
+    def rewrites(self) -> dict[str, dict[str, int | None]]:
+        """Return the sizes before and after each rewrite, by whom they are told."""
+        exported, sizes = self.export()["remediations"], ("est_before", "est_after")
+        if not exported:
+            return {}
+        admin = self.of_admin("remediation/remediationrun", *sizes)
+        listed = {row["id"]: row for row in self.caller.get(f"{self.path}/remediations")}
+        return {
+            f"{name} of {run['id']}": {
+                "admin": admin[run["id"]][place],
+                "export": run[name],
+                "list": listed[run["id"]][name],
+            }
+            for run in exported
+            for place, name in enumerate(sizes)
+        }
 
     def next_request(self) -> dict[str, int | None]:
         """Return the size of the request that would be sent now, by whom it is told."""
@@ -227,7 +254,7 @@ class Telling:
 
     def calls(self) -> dict[str, dict[str, int | None]]:
         """Return the prompt of each call as it was reported, by whom it is told."""
-        exported = self.export()["generations"]
+        exported, admin = self.export()["generations"], self.of_admin("dialogs/generation", "prompt_tokens")
         listed = {row["id"]: row for row in self.caller.get(f"{self.path}/generations")}
         timeline = {row["generation"]: row for row in self.caller.get(f"{self.path}/timeline")}
         told = {}
@@ -236,6 +263,7 @@ class Telling:
             told[f"call {row['id']}"] = {
                 "export": usage and usage["prompt_tokens"],
                 "list": (listed[row["id"]]["usage"] or {}).get("prompt_tokens"),
+                "admin": admin[row["id"]][0],
                 **({"timeline": timeline[row["id"]]["prompt_tokens"]} if row["id"] in timeline else {}),
             }
         return told
@@ -291,25 +319,26 @@ def differing(told: dict[str, int | None]) -> dict[str, int | None]:
 def test_in_every_state_one_request_has_one_size(script: Script) -> None:
     zoo = MoreStates(script)
     dialogs = {name: dialog for name, dialog in zoo.dialogs().items() if name != "without a model"}
-    wrong: dict[Any, Any] = {}
+    wrong, admin = dict[Any, Any](), browser_of(make_operator())
     for name, dialog in dialogs.items():
-        wrong |= wrong_of(name, dialog)
+        wrong |= wrong_of(name, dialog, admin)
     for policy in ("retention", "summarize", "breaking"):
-        wrong |= wrong_of(policy, zoo.under(context_policy=policy, context_limit=5_000))
-    wrong |= wrong_of("autocompaction", zoo.under())
+        wrong |= wrong_of(policy, zoo.under(context_policy=policy, context_limit=5_000), admin)
+    wrong |= wrong_of("autocompaction", zoo.under(), admin)
     for make in (zoo.without_a_window, zoo.in_a_small_window, zoo.of_a_program):
-        wrong |= wrong_of(make.__name__, make())
+        wrong |= wrong_of(make.__name__, make(), admin)
     assert wrong == {}
 
 
-def wrong_of(name: str, dialog: Dialog) -> dict[str, dict[str, int | None]]:
-    telling = Telling(dialog)
+def wrong_of(name: str, dialog: Dialog, admin: Client) -> dict[str, dict[str, int | None]]:
+    telling = Telling(dialog, admin)
     told = {
         "next": telling.next_request(),
         "report": telling.last_report(),
         "answer": telling.answer(),
         "usage": telling.usage(),
         **telling.calls(),
+        **telling.rewrites(),
     }
     return {f"{name}, {request}": wrong for request, by in told.items() if (wrong := differing(by))}
 
