@@ -4,7 +4,7 @@
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -37,30 +37,24 @@ class _Value(NamedTuple):
     row: int
     name: str
     text: str
-    is_named: bool
 
 
 def listing(text: str, room: int, count: Callable[[str], int], known: Shown | None = None) -> str:
-    """Return the values of a result's rows in their order, as far as they fit into ``room`` tokens: those with a name,
-    then those without. A row of which all is ``known`` elsewhere is left out.
+    """Return the values of a result's rows in their order, as far as they fit into ``room`` tokens. A row of which all
+    is ``known`` elsewhere is left out.
     """
     values = _values_of(text[:INSPECTED_CHARS])
     new_rows = {value.row for value in values if known is None or not known.has_value(value.text)}
-    new = [value for value in values if value.row in new_rows]
-    chosen: set[_Value] = set()
-    for is_named in (True, False):
-        for value, entry in _entries([value for value in new if value.is_named == is_named]):
-            room -= count(f", {entry}")
-            if room < 0:
-                break
-            chosen.add(value)
     rows: dict[int, list[str]] = {}
-    for value, entry in _entries([value for value in new if value in chosen]):
+    for value, entry in _entries(value for value in values if value.row in new_rows):
+        room -= count(f", {entry}")
+        if room < 0:
+            break
         rows.setdefault(value.row, []).append(entry)
     return disarm("; ".join(map(", ".join, rows.values())))
 
 
-def _entries(values: Sequence[_Value]) -> Iterator[tuple[_Value, str]]:
+def _entries(values: Iterable[_Value]) -> Iterator[tuple[_Value, str]]:
     """Write each value behind its name, unless the name follows the one that it followed before."""
     follows: dict[str, str] = {}
     last = ""
@@ -93,7 +87,7 @@ def _read_values(text: str) -> Iterator[_Value]:
             columns = [" ".join(name.split()) for name in above.strip(" |").split("|")]
         elif "|" not in line:
             columns = []
-        above, end, is_named = line, 0, False
+        above, end = line, 0
         row = f"{rest if NAMED in rest else ''}{without_routine(line.strip(' |'))}"
         for match in places_of_tokens(row):
             value, shape = " ".join(match.group().split()).strip(" .,;:)}]"), NAMES[str(match.lastgroup)]
@@ -105,9 +99,7 @@ def _read_values(text: str) -> Iterator[_Value]:
             name = columns[column] if column < len(columns) else _name_in(before)
             if not _is_telling(value, shape):
                 continue
-            is_named = bool(name) or shape in ASSIGNED or (is_named and not before.strip(" ,"))
-            is_first = end == 0 and not SAYS.search(before)  # and so the name of its row
-            yield _Value(number, "" if shape in ASSIGNED else name, value, is_named or is_first)
+            yield _Value(number, "" if shape in ASSIGNED else name, value)
             end = match.end()
         rest = row[end:][-NAME_CHARS:]
 

@@ -48,10 +48,6 @@ def test_what_stands_elsewhere_is_not_listed_again() -> None:
     assert listing(FLIGHTS, 100, count, Shown("HAT069 leaves at 06:00:00 for 1121")).startswith("flight_number HAT083")
 
 
-def test_values_with_a_name_go_before_those_without() -> None:
-    assert listing("48151 48152 48153\nport 8443", 6, count) == "48151; port 8443"
-
-
 def test_of_a_result_that_was_cut_only_the_result_is_listed() -> None:
     cut = "[Cut, since it has est. 2,375 tokens: its beginning and its end.]\nport 8443\n[… 1,200 lines left out …]"
     assert listing(cut, 100, count) == "port 8443"
