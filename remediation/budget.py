@@ -43,6 +43,11 @@ def answer_room(output_length: int | None, window: int | None) -> int:
     return wanted if window is None else min(wanted, max(LEAST_ANSWER, window // ANSWER_SHARE))
 
 
+def is_full(tokens: int, window: int) -> bool:
+    """Check whether a request and its answer of so many tokens left less of the window than the shortest answer."""
+    return window - tokens < LEAST_ANSWER
+
+
 def settled_size(before: int) -> int:
     """Return how many of so many tokens a request may take after a rewrite that was worth it."""
     return int(before * SETTLED_SHARE)

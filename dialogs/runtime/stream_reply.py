@@ -25,7 +25,7 @@ from dominds.llm.stream import (
 )
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from dominds.worker.seats import seats
-from remediation.budget import LEAST_ANSWER
+from remediation.budget import is_full
 from remediation.decisions import Abort, Continue, Interrupt
 
 TOTAL_SECONDS = 30 * 60
@@ -123,16 +123,12 @@ def stream_reply(
     is_cut = reply.is_complete and reply.finish_reason == FinishReason.LENGTH and not reply.tool_calls
     if watch is not None and is_cut and isinstance(reply.usage, Usage):
         reply.interrupted = watch.filled_by(reply.usage.total_tokens)
-    if reply.is_complete and reply.finish_reason in OF_LENGTH and _fills(reply.usage, window):
+    is_of_length = reply.is_complete and reply.finish_reason in OF_LENGTH
+    if is_of_length and window is not None and isinstance(reply.usage, Usage) and is_full(reply.usage.total_tokens, window):
         reply.finish_reason = FinishReason.WINDOW_EXCEEDED
     if reply.is_complete and not reply.finish_reason:
         reply.error = MalformedStream("The provider's stream ended without its explicit end.")
     return reply
-
-
-def _fills(usage: UsageReport, window: int | None) -> bool:
-    """Check whether less than the shortest answer was left of the window, so that no setting had allowed more."""
-    return window is not None and isinstance(usage, Usage) and window - usage.total_tokens < LEAST_ANSWER
 
 
 class _Reading:
