@@ -24,7 +24,7 @@ class Kind(StrEnum):
 
     PROSE = "prose"
     PRINTED = "printed"  # by a program, and pasted: lines are no sentences
-    SILENT = "silent"  # code, the runtime's own marks, who wrote what is quoted, and where a file begins
+    SILENT = "silent"  # code, headings, the runtime's own marks, who wrote what is quoted, and where a file begins
 
 
 ATTACHED = re.compile(r'<file name="([^"]{1,120})">$')  # from here to its end a message is what files say
@@ -48,6 +48,8 @@ PRINTED = re.compile(
 LINE_CHARS = 200  # of a line, by which its form is judged
 FEWEST_PRINTED = 3  # such lines, and half of a paragraph, that make it a paste
 BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}\\?[.)])\s+")
+# Above a part of an answer. What a person puts above a message is its title, and says what it is about.
+HEADING = re.compile(r"#{1,6}\s|(?:\d{1,3}\\?[.)]\s+)?\*\*[^*]*[^*.!?:;。！？；]\*\*$")
 # "Anna: > quoted", where a name was put before a message.
 LABELLED_QUOTE = re.compile(r"[A-Z][\w.-]{0,30}: (?=> ?(?:\d{1,3}\\?\. )?[^\W\d]|> ?>)")
 LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
@@ -108,7 +110,7 @@ def sentences_of(text: str, pastes: bool = False) -> Iterator[Sentence]:
     ``pastes`` says only what stands between the lines that a program printed.
     """
     lines = redact(_excerpt(text)).splitlines()
-    reader = _Reader(_find_printed(lines), _find_pasted(lines) if pastes else frozenset())
+    reader = _Reader(_find_printed(lines), _find_pasted(lines) if pastes else frozenset(), pastes)
     for place, (line, following) in enumerate(pairwise([*lines, ""])):
         reader.take(line, place, following)
     places = count()
@@ -136,6 +138,7 @@ class _Reader:
 
     printed: Collection[int]  # places of lines of a numbered file
     pasted: Collection[int]  # the same of other lines that a program printed
+    has_title: bool  # what looks like a heading states something
     blocks: list[tuple[tuple[Kind, bool, str], list[str]]] = field(default_factory=list)
     fenced: bool = False
     speaker: str = ""  # whom the next quote quotes
@@ -172,7 +175,8 @@ class _Reader:
             self.speaker = wrote[1]
             return Kind.SILENT
         is_frame = MARK.match(bare) or ATTACHED.match(bare) or (self.file and bare == "</file>")
-        return Kind.SILENT if is_frame or is_code_line(bare) else Kind.PROSE
+        is_heading = not self.has_title and HEADING.match(bare)
+        return Kind.SILENT if is_frame or is_heading or is_code_line(bare) else Kind.PROSE
 
     def _put(self, kind: Kind, line: str, quotes: bool = False, speaker: str = "") -> None:
         key = kind, quotes or bool(self.file), self.file or speaker or (self.speaker if quotes else "")

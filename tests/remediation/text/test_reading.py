@@ -104,6 +104,13 @@ def test_a_quote_behind_a_name_is_a_quote() -> None:
     assert not [one for one in sentences_of("Latency: > 500 ms is too slow.") if one.speaker]
 
 
+def test_headings_of_an_answer_state_nothing_and_a_title_is_said() -> None:
+    answer = "# Multi-Factor Authentication\n\n2. **Push Notifications**\n**Never restart db-07.**\n**Port**: 8443"
+    assert [one.text for one in sentences_of(answer)] == ["**Never restart db-07.**", "**Port**: 8443"]
+    title = "# Messages over 2^16 bytes are refused"
+    assert [one.text for one in sentences_of(title, pastes=True)] == [title.removeprefix("# ")]
+
+
 def test_our_own_marks_state_nothing() -> None:
     text = (
         "[Summary of turns 3-30]\n[Result of read_file, est. 900 tokens, no longer shown; search_archive finds "
