@@ -17,7 +17,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
-from dialogs.context import limits
+from dialogs.context import connected, limits
 from dialogs.pages.chip import Chip
 from dialogs.pages.dialog_page import state_label
 from dialogs.pages.markdown import render
@@ -132,8 +132,9 @@ def blind(model: ModelInfo | None) -> str:
 def model_facts(model: ModelInfo) -> str:
     """Return a line about a model for people who choose one: its window, its abilities, and its present price."""
     marks = [_("{number} tokens").format(number=f"{model.limit[0]:,}")] if model.limit[0] else []
-    if "image" in model.modalities:
-        marks.append(_("sees images"))
+    is_ones_own = model.kind.is_local or model.provider_id in connected.connected()
+    if "image" in model.modalities and (model.states_modalities or not is_ones_own):
+        marks.append(_("sees images"))  # of a server of one's own nothing is known until it says so
     if model.thinking not in (Thinking.UNKNOWN, Thinking.NEVER):
         marks.append(_("can think"))
     if price := price_of(0, model.prices, timezone.now()):

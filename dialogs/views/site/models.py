@@ -28,6 +28,7 @@ from dialogs.views.answers import PersonRequest, View, for_operators
 from dialogs.views.forms import MOST_TOKENS, WholeNumber, clean
 from dialogs.views.site.forms import ServerForm
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel, retirement_of
+from dominds.llm.models.learned import with_learned
 from dominds.llm.models.model import LimitUnavailable
 from dominds.llm.models.prices import Price, price_of
 from dominds.llm.providers.listing import Listing
@@ -98,7 +99,7 @@ def show(request: PersonRequest, provider: str, model: str) -> HttpResponse:
     """Show the page of a model. Operators can state the window of a model that was connected on the page."""
     connected.follow()
     try:
-        result = limits.as_served(limits.catalog().model(provider, model))
+        result = limits.as_served(with_learned(limits.catalog().model(provider, model)))
     except UnknownModel as error:
         raise Http404(str(error)) from error
     is_stated_here = provider in connected.connected() and may(request.user, OPERATE)

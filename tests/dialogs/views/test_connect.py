@@ -13,9 +13,11 @@ from dialogs.agents import connecting
 from dialogs.context import connected, limits
 from dialogs.models import Agent, ConnectedProvider, Dialog, Turn
 from dialogs.runtime.driver import drive
+from dialogs.templatetags.pages import model_facts
 from dominds import outbound_http
 from dominds.llm.connect import key_of
-from dominds.llm.provider import AuthFailed
+from dominds.llm.models import learned
+from dominds.llm.provider import AuthFailed, ImagesRefused
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory, make_dialog, make_operator, send
 from tests.dialogs.html_tree import in_one_line
@@ -329,6 +331,17 @@ def test_a_typed_address_is_taken_for_the_server_that_answers(browser: Client, k
         assert row.kind == kind
         assert limits.thresholds_of(dialog).context_limit == 4_096
         assert limits.policy_of(dialog).policy.rewrite is not None, "a local model has a policy that rewrites"
+
+
+def test_of_a_model_of_ones_own_no_sight_is_claimed(browser: Client, cloud: ChatDouble) -> None:
+    browser.post(USE, typed(cloud, model="gpt-5.6"))
+    agent, shipped = Agent.objects.get(), limits.catalog().model("anthropic", "claude-opus-5-5")
+    assert "sees images" not in in_one_line(browser.get(f"/agents/{agent.pk}/about/").content.decode())
+    assert "sees images" not in model_facts(limits.model_of(agent)) and "sees images" in model_facts(shipped)
+    learned.learn(limits.model_of(agent), ImagesRefused("At most 0 image(s) may be provided in one prompt."))
+    page = in_one_line(browser.get(f"/models/{agent.provider}/gpt-5.6/").content.decode())
+    learned.forget()
+    assert "<dt>Reads</dt> <dd>text</dd>" in page
 
 
 def test_a_person_states_a_window_that_no_server_tells(browser: Client, cloud: ChatDouble) -> None:
