@@ -120,11 +120,10 @@ def stream_reply(
     if live is not None:
         live.flush()
     reply.text, reply.reasoning = "".join(reading.parts), "".join(reading.thoughts)
-    is_cut = reply.is_complete and reply.finish_reason == FinishReason.LENGTH and not reply.tool_calls
-    if watch is not None and is_cut and isinstance(reply.usage, Usage):
-        reply.interrupted = watch.filled_by(reply.usage.total_tokens)
-    is_of_length = reply.is_complete and reply.finish_reason in OF_LENGTH
-    if is_of_length and window is not None and isinstance(reply.usage, Usage) and is_full(reply.usage.total_tokens, window):
+    taken = reply.usage.total_tokens if reply.is_complete and isinstance(reply.usage, Usage) else None
+    if taken is not None and watch is not None and reply.finish_reason == FinishReason.LENGTH and not reply.tool_calls:
+        reply.interrupted = watch.filled_by(taken)
+    if taken is not None and window is not None and reply.finish_reason in OF_LENGTH and is_full(taken, window):
         reply.finish_reason = FinishReason.WINDOW_EXCEEDED
     if reply.is_complete and not reply.finish_reason:
         reply.error = MalformedStream("The provider's stream ended without its explicit end.")
