@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from django.conf import settings
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -65,12 +66,21 @@ def groups_to_tick(*, ask: bool) -> list[Group]:
     own = [tool for tool in builtin_tools().values() if not tool.always and tool.name not in in_sets]
     result = [Group("", _("Of Dominds"), tuple((tool.name, tool) for tool in own))] if own else []
     for name, tools in TOOLSETS.items():
-        result.append(Group(name, _("Shared folder"), tuple((tool.name, tool) for tool in tools)))
+        result.append(Group(name, _("Shared folder"), tuple((tool.name, tool) for tool in tools), off=_why_no_folder()))
     for name, server in config.servers.items():
         listed = mcp.tools_of_server(server, ask=ask)
         named = None if listed is None else tuple((f"{prefix}{name}/{original}", tool) for original, tool in listed)
         result.append(Group(name, name, named))
     return [*result, *(Group(name, name, (), off=reason) for name, reason in config.off.items())]
+
+
+def _why_no_folder() -> str:
+    """Tell who sets up the server that the shared folder is missing, which a new installation does not make."""
+    if settings.WORKSPACE_DIR.is_dir():
+        return ""
+    return _("There is none yet: make {folder} on the server, and put into it what agents may read.").format(
+        folder=settings.WORKSPACE_DIR
+    )
 
 
 def names_beside(groups: list[Group], ticked: set[str]) -> list[str]:

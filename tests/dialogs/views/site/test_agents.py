@@ -130,7 +130,14 @@ def test_an_agents_page_says_what_its_single_tools_do(operator: Client, settings
         "  keyless:\n    apiType: openai-compatible\n    baseUrl: https://keyless.example.com/v1\n"
         "    apiKeyEnvVar: NO_SUCH_KEY\n    models:\n      far: {context_length: 8000}\n"
     )
+    settings.WORKSPACE_DIR = Path(settings.MINDS_DIR) / "shared"
+    assert (
+        f"There is none yet: make {settings.WORKSPACE_DIR} on the server"
+        in operator.get("/agents/new/").content.decode()
+    )
+    settings.WORKSPACE_DIR.mkdir()
     page = operator.get("/agents/new/").content.decode()
+    assert "There is none yet" not in page
     assert 'value="read_file"' in page and "Reads a text file of the shared folder" in page
     assert "No tool server is connected" in page and 'value="keyless/far"' not in page
     operator.post("/agents/new/", {**WRITER, "toolsets": [], "tools": ["read_file"], "tool_approval": "always"})
