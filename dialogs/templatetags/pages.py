@@ -50,15 +50,12 @@ def icon(parser: Parser, token: Token) -> TextNode:
 
 
 @register.simple_tag
-def form_to(view: str, *args: object, question: str = "", back: str = "") -> SafeString:
+def form_to(view: str, *args: object, question: str = "") -> SafeString:
     """Write where a form is sent: in place and answered by pieces where scripts run, and else as any form.
 
-    Scripts ask the ``question`` before. A form of a page to which it leads ``back`` is sent as any form.
+    Scripts ask the ``question`` before.
     """
     address = reverse(view, args=args)
-    if back:
-        asks = format_html(' data-confirm="{}"', question) if question else ""
-        return format_html('method="post" action="{}"{}', address, asks)
     asks = format_html(' hx-confirm="{}"', question) if question else ""
     return format_html('method="post" action="{0}" hx-post="{0}" hx-swap="none"{1}', address, asks)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 from uuid import UUID
 
 import structlog
@@ -17,9 +18,9 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.urls import is_valid_path
-from django.utils.http import url_has_allowed_host_and_scheme
 from django.utils.translation import gettext as _
 from django.views.decorators.http import require_GET, require_POST
+from django_htmx.http import HttpResponseClientRedirect
 
 from dialogs.actions.access import check_may_act, visible_dialog
 from dialogs.errors import DAMAGED, Invalid, RateLimited, Refusal
@@ -89,7 +90,8 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
     """Wrap a POST on a dialog. The view gets the request and the dialog, and calls a service.
 
     The answer consists of the pieces that changed, so the page is right even while its socket is down. A text that the
-    view returns is said to the person, and an answer that it returns replaces all this.
+    view returns is said to the person, and an answer that it returns replaces all this. What is done from another page
+    about the dialog leads to the conversation, where one sees it happen, unless it is done and said at once.
     """
 
     @login_required
@@ -97,27 +99,30 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
     @wraps(view)
     def act(request: PersonRequest, dialog_id: UUID, **kwargs: Any) -> HttpResponse:
         dialog = visible_dialog(dialog_id, request.user)
+        own, sent_from = f"/d/{dialog_id}/", _sent_from(request, dialog_id)
         try:
             check_may_act(dialog, request.user)
             result = view(request, dialog, **kwargs)
         except Refusal as refusal:
-            return refuse(request, refusal, _back_to(request, dialog_id))
+            return refuse(request, refusal, sent_from)
         if isinstance(result, HttpResponse):
             return result
-        if request.htmx:
+        if request.htmx and sent_from == own:
             answer = changed_pieces(request, dialog)
-            return with_toast(answer, result) if result else answer
+            return with_toast(answer, result, subject=view.__name__) if result else answer
         if result:
             messages.success(request, result)
-        return redirect(_back_to(request, dialog_id))
+        to = sent_from if result else own
+        return HttpResponseClientRedirect(to) if request.htmx else redirect(to)
 
     return act
 
 
-def _back_to(request: HttpRequest, dialog_id: UUID) -> str:
-    """Return the page of the dialog from which a form was sent, as its field ``back`` says."""
-    back, own = request.POST.get("back", ""), f"/d/{dialog_id}/"
-    return back if back.startswith(own) and url_has_allowed_host_and_scheme(back, None) else own
+def _sent_from(request: HttpRequest, dialog_id: UUID) -> str:
+    """Return the address of the page about the dialog from which a form was sent, or that of its newest turns."""
+    sent_from, own = urlsplit(request.headers.get("Referer", "")), f"/d/{dialog_id}/"
+    is_beside = sent_from.path.startswith(own) and sent_from.path != own
+    return urlunsplit(("", "", sent_from.path, sent_from.query, "")) if is_beside else own
 
 
 def changed_pieces(request: PersonRequest, dialog: Dialog) -> HttpResponse:

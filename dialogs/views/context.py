@@ -20,7 +20,7 @@ from dialogs.pages.story import story_of
 from dialogs.queries import context_report
 from dialogs.queries.moments import moments_of
 from dialogs.views.answers import PersonRequest, dialog_page
-from dialogs.views.rewrites import LONG_STORY, weigh
+from dialogs.views.rewrites import LONG_STORY, on_own_page, weigh
 from dominds.db.bounded import NewestFirst
 
 ROWS = 50
@@ -33,10 +33,7 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """
     page = DialogPage(dialog, request.user, request=request)
     pane = ContextPage(page, request.GET)
-    # A form leads back here, except beside a conversation, where it stays anyway.
-    is_here = not request.htmx or request.path in (request.htmx.current_url or "")
-    back = request.get_full_path() if is_here else ""
-    shown: dict[str, Any] = {"page": page, "pane": pane, "section": "dialogs", "back": back}
+    shown: dict[str, Any] = {"page": page, "pane": pane, "section": "dialogs", "own_page": on_own_page(request)}
     if request.htmx and request.htmx.target == "moment":
         return render(request, "dialogs/_moment.html", shown)
     asked, query = request.GET.get("preview", ""), request.GET.get("q", "")

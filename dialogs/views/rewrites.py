@@ -1,19 +1,14 @@
 """Views of rewrites by hand: preview, rewrite, undo, archive."""
 
 from contextlib import suppress
-from uuid import UUID
 
 from django.contrib import messages
-from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
-from django.http.response import HttpResponseBase
 from django.shortcuts import redirect, render
 from django.utils.translation import gettext as _
-from django.views.decorators.http import require_POST
 
 from dialogs.actions import rewrite_requests
-from dialogs.actions.access import visible_dialog
 from dialogs.errors import Refusal
 from dialogs.models import Dialog
 from dialogs.pages import rewrite_page
@@ -24,7 +19,7 @@ from dialogs.pages.entries import address_of
 from dialogs.pages.make_room import ways_of
 from dialogs.pages.story import story_of, words_of_clear_undone, words_of_undo
 from dialogs.queries import coherence, context_report, facts
-from dialogs.views.answers import PersonRequest, changed_pieces, dialog_action, dialog_page, with_toast
+from dialogs.views.answers import PersonRequest, dialog_action, dialog_page
 from dialogs.views.forms import PackageForm, clean
 from dominds.llm.catalog.catalog import UnknownModel
 from remediation.policies.registry import with_verb
@@ -33,9 +28,8 @@ ROWS = 50
 STORY, LONG_STORY = 5, 50  # acts in the popover, and on the page of the context
 
 
-@login_required
-@require_POST
-def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseBase:
+@dialog_action
+def request(request: PersonRequest, dialog: Dialog, kind: str) -> HttpResponse | None:
     """Request a rewrite.
 
     A page with scripts has asked for confirmation before. Without scripts the preview is shown first, and its button
@@ -43,15 +37,10 @@ def request(request: PersonRequest, dialog_id: UUID, kind: str) -> HttpResponseB
     """
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
-        dialog = visible_dialog(dialog_id, request.user)
         messages.warning(request, _("Nothing is done yet. This is what would go: confirm it below, or go back."))
         return redirect(f"/d/{dialog.pk}/context/?preview={verb}")
-    return _request(request, dialog_id, verb=verb)
-
-
-@dialog_action
-def _request(request: PersonRequest, dialog: Dialog, verb: str) -> None:
     rewrite_requests.request(dialog.pk, verb, request.user)
+    return None
 
 
 @dialog_action
@@ -66,23 +55,14 @@ def clear(request: PersonRequest, dialog: Dialog) -> None:
 
 
 @dialog_action
-def undo(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse | str:
-    """Undo a rewrite, and say what is back. Other pages of the dialog are told in general words."""
+def undo(request: PersonRequest, dialog: Dialog, run_id: int | None = None) -> str:
+    """Undo a rewrite, or else the newest clear, and say what is back. Other pages are told in general words."""
+    if run_id is None:
+        return words_of_clear_undone(rewrite_requests.undo_clear(dialog.pk, request.user, context_report.next_size))
     before = context_report.next_size(dialog)
     run = rewrite_requests.undo(run_id, request.user, dialog.pk)
     after = context_report.next_size(Dialog.objects.get(pk=dialog.pk))
-    return _tell_undo(request, dialog, words_of_undo(run, before, after))
-
-
-@dialog_action
-def undo_clear(request: PersonRequest, dialog: Dialog) -> HttpResponse | str:
-    """Undo the newest clear, and say what is back."""
-    run = rewrite_requests.undo_clear(dialog.pk, request.user, context_report.next_size)
-    return _tell_undo(request, dialog, words_of_clear_undone(run))
-
-
-def _tell_undo(request: PersonRequest, dialog: Dialog, words: str) -> HttpResponse | str:
-    return with_toast(changed_pieces(request, dialog), words, subject="undo") if request.htmx else words
+    return words_of_undo(run, before, after)
 
 
 @dialog_page
@@ -90,10 +70,15 @@ def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     """Return the ways to make room and the story, which are computed when somebody looks at them."""
     page = DialogPage(dialog, request.user, request=request)
     weigh(page)
-    back = request.GET.get("back", "")  # a form on the context's own page, which no socket keeps up to date
-    story = story_of(page, ContextPage(page, {}).visible, LONG_STORY if back else STORY)
-    pieces = [page.piece(name, back=back, story=story) for name in ("best_way", "ways", "story")]
+    own = on_own_page(request)
+    story = story_of(page, ContextPage(page, {}).visible, LONG_STORY if own else STORY)
+    pieces = [page.piece(name, own_page=own, story=story) for name in ("best_way", "ways", "story")]
     return HttpResponse("".join(pieces))
+
+
+def on_own_page(request: PersonRequest) -> bool:
+    """Check whether an answer is, or goes into, the page of the context, and does not stand beside a conversation."""
+    return not request.htmx or "/context/" in (request.htmx.current_url or "")
 
 
 def weigh(page: DialogPage) -> None:

@@ -260,7 +260,7 @@ def test_a_way_to_make_room_is_advised_and_undone(script: Script) -> None:
     assert f"est. {run.est_before:,} → {run.est_after:,} tokens" in story and story.count(">Undo</button>") == 1
 
     back = f"/d/{dialog.pk}/context/?at={dialog.generations.latest('pk').pk}"
-    answer = client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/", {"back": back})
+    answer = client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/", headers={"Referer": f"http://testserver{back}"})
     assert answer["Location"] == back, "it stays at the place"
     page = client.get(f"/d/{dialog.pk}/").content.decode()
     told = re.search(r"(\d+) messages are back. est. ([\d,]+) → ([\d,]+) tokens", page)
@@ -270,9 +270,10 @@ def test_a_way_to_make_room_is_advised_and_undone(script: Script) -> None:
     assert ", undone</a>" in story and ">Undo</button>" not in story
     again = in_one_line(client.get(f"/d/{dialog.pk}/predictions/").content.decode()).partition('id="ways"')[0]
     assert ">Make room</button>" in again and "frees est. " in again, "what it would do is told again"
-    elsewhere = client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/", {"back": "//elsewhere.example/"})
+    elsewhere = client.post(f"/d/{dialog.pk}/archive/{run.pk}/undo/", headers={"Referer": "http://testserver/q4h/"})
     assert elsewhere["Location"] == f"/d/{dialog.pk}/"
-    client.post(f"/d/{dialog.pk}/context/summarize/", {"confirmed": "yes"})
+    asked = client.post(f"/d/{dialog.pk}/context/summarize/", headers={**HTMX, "Referer": f"http://testserver{back}"})
+    assert asked["HX-Redirect"] == f"/d/{dialog.pk}/", "where one sees it happen"
     drive(dialog.pk)
     story = in_one_line(client.get(f"/d/{dialog.pk}/predictions/").content.decode()).partition('id="story"')[2]
     undo = story.partition(", undone</a>")[2].partition("</span>")[0]

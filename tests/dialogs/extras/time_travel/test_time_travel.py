@@ -115,7 +115,9 @@ def test_a_mark_leads_to_what_went_and_undoes_it_there(script: Script) -> None:
     assert f'href="/d/{dialog.pk}/archive/{run.pk}/"' in moment and ">Undo</button>" in moment
     assert f"est. {run.est_before:,} → {run.est_after:,} tokens" in moment
     answer = browser_of(dialog.owner).post(
-        f"/d/{dialog.pk}/archive/{run.pk}/undo/", {"back": f"/d/{dialog.pk}/context/?at={call.pk}"}, follow=True
+        f"/d/{dialog.pk}/archive/{run.pk}/undo/",
+        headers={"Referer": f"/d/{dialog.pk}/context/?at={call.pk}"},
+        follow=True,
     )
     assert answer.redirect_chain[-1][0] == f"/d/{dialog.pk}/context/?at={call.pk}"
     assert "messages are back." in answer.content.decode()
