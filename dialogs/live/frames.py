@@ -48,7 +48,7 @@ PIECES: dict[str, tuple[str, ...]] = {
     # One of a critical question's exits moves the dialog to another model.
     "question": ("banner", "composer_state", "model_button", "subtitle", "ring", "meter"),
     "reminder": ("reminders_panel",),
-    "round": ("rounds_panel", "reminders_panel", "ring", "meter"),
+    "round": ("reminders_panel", "ring", "meter"),
     "remediation": ("meter",),
 }
 # The first message gives a dialog its title; nothing of a closed one can be changed.

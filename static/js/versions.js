@@ -21,7 +21,6 @@ const PIECES = [
   "model-choice",
   "details",
   "reminders-panel",
-  "rounds-panel",
 ];
 const FRESH_MS = 20_000; // for so long a page fetched in advance is used: the socket brings what has happened since
 const KEPT = 6; // pages

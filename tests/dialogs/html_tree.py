@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 PIECES = tuple(
     """
     heading subtitle dialog-menu state model-button ring meter activity banner queued composer-state reminders-panel
-    rounds-panel
     """.split()
 )
 ENTRIES = ("turn-", "round-", "run-")
