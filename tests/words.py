@@ -132,7 +132,6 @@ def values() -> Iterator[tuple[Text, str]]:
     from remediation.models import ContextEvent
     from remediation.policies import registry
     from remediation.strategies import reasons
-    from remediation.tokens.calibration import COUNTED
 
     texts: list[str] = []
     for policy in registry.own():
@@ -160,7 +159,7 @@ def values() -> Iterator[tuple[Text, str]]:
         texts += [member.value.replace("_", " ") if kind is UnknownReason else member.value for member in kind]
     texts += [level.value.capitalize() for level in Level]
     texts += [*reasons.REASONS.values(), reasons.BY_AGENT, reasons.HANDOVER, reasons.TRUNCATED, reasons.WRITTEN_ANEW]
-    texts += [*reasons.NAMES.values(), *reasons.NOTES, *COUNTED.values(), "estimated"]
+    texts += [*reasons.NAMES.values(), *reasons.NOTES]
     kinds = {"context_full", "crashed", "given_up", *(error.kind for error in errors_of(ProviderError))}
     texts += [name.replace("_", " ") for name in sorted(kinds)]
     texts += [path.stem.replace("_", " ") for path in sorted((ROOT / "remediation" / "prompts").glob("*.md"))]

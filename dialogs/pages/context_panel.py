@@ -121,11 +121,24 @@ class RunLine:
     @property
     def strategies(self) -> list[str]:
         """Return the name of each strategy with the number of its runs, and the recovery if nothing else helped."""
-        ran = Counter(step["strategy"] for step in self.run.steps if isinstance(step, dict) and "strategy" in step)
+        ran = Counter(name for name, _sizes, _note in self.steps)
         names = [_(name_of(name)) + (f" ×{times}" if times > 1 else "") for name, times in ran.items()]
-        if self.run.recovered:
-            names.append(_("fresh start") if self.is_handover else _("truncation"))
-        return names
+        return [*names, self.recovery] if self.recovery else names
+
+    @property
+    def steps(self) -> list[tuple[str, str, str]]:
+        """Return each strategy that ran with the sizes of the messages alone, and what it did."""
+        return [
+            (step["strategy"], est_sizes(step["est_before"], step["est_after"]), step["note"])
+            for step in self.run.steps
+        ]
+
+    @property
+    def recovery(self) -> str:
+        """Return what was done where no strategy helped enough, or an empty text."""
+        if not self.run.recovered:
+            return ""
+        return _("fresh start") if self.is_handover else _("truncation")
 
     @property
     def removed(self) -> int:

@@ -43,21 +43,20 @@ class Side:
     about: str = ""  # kind and size
     turns: tuple[int, ...] = ()
     is_markdown: bool = False
+    made_by: int | None = None  # the rewrite that wrote this earlier summary
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A piece as the page shows it. ``stands_for`` is the number of units that a new text replaces."""
+    """A piece as the page shows it."""
 
     place: int
     before: Side | None
     after: Side | None
     is_new: bool
-    stands_for: int
     why: str
     stand_in: str  # the address of the text that stands for it, if one does
     first_part: str  # the address of the first piece in whose place this new text stands, if it does
-    made_by: int | None  # the rewrite that wrote this earlier summary
 
 
 def align(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
@@ -110,25 +109,19 @@ def lines_of(run: RemediationRun, dialog: Dialog, pieces: Sequence[Piece], page:
     turns = {seq: (role, text) for seq, role, text in rows}
     parts = {piece.stand_in: place for place, piece in reversed(list(enumerate(pieces))) if piece.stand_in is not None}
     earlier = makers_of(dialog, [unit.text for unit in units.values() if is_summary(unit)], before=run.pk)
-    lines = list[Line]()
-    for place, piece in enumerate(shown, start):
-        gone, stands = piece.gone, piece.stands
-        is_new = bool(stands and stands.get("is_new"))
-        before = _before(gone, units.get(gone["id"])) if gone else None
-        lines.append(
-            Line(
-                place=place,
-                before=before,
-                after=_after(stands, turns) if stands else None,
-                is_new=is_new,
-                stands_for=len(stands["sources"]) if stands and is_new and not gone else 0,
-                why=_why(gone, stands, run) if gone else "",
-                stand_in=_address(piece.stand_in),
-                first_part=_address(parts.get(place)),
-                made_by=earlier.get(before.text) if before else None,
-            )
+    return [
+        Line(
+            place=place,
+            before=_before(gone, units.get(gone["id"]), earlier) if gone else None,
+            after=_after(stands, turns) if stands else None,
+            is_new=bool(stands and stands.get("is_new")),
+            why=_why(gone, stands, run) if gone else "",
+            stand_in=_address(piece.stand_in),
+            first_part=_address(parts.get(place)),
         )
-    return lines
+        for place, piece in enumerate(shown, start)
+        for gone, stands in [(piece.gone, piece.stands)]
+    ]
 
 
 def is_summary(unit: RemovedUnit) -> bool:
@@ -156,10 +149,10 @@ def _address(place: int | None) -> str:
     return "" if place is None else f"?page={place // ROWS + 1}#piece-{place}"
 
 
-def _before(gone: Item, unit: RemovedUnit | None) -> Side:
+def _before(gone: Item, unit: RemovedUnit | None, makers: Mapping[str, int]) -> Side:
     if unit is None:
         return Side("", _("[Not in the archive.]"), turns=tuple(gone["turns"]))
-    return Side(unit.role, unit.text, about(unit), tuple(gone["turns"]), is_markdown(unit))
+    return Side(unit.role, unit.text, about(unit), tuple(gone["turns"]), is_markdown(unit), makers.get(unit.text))
 
 
 def about(unit: RemovedUnit) -> str:

@@ -89,7 +89,7 @@ def _changes(page: DialogPage, requests: Sequence[Moment], newest: int, **chosen
     dialog, lines = page.dialog, run_lines(page.dialog, newest=newest, **chosen)
     sizes = Sizes(requests, [line.run for line in lines])
     for line in lines:
-        rewrite = _rewrite(dialog, line)
+        rewrite = act_of(dialog, line)
         yield rewrite
         if line.run.undone_at:
             yield _undo(rewrite, line.run, sizes)
@@ -110,7 +110,7 @@ def _changes(page: DialogPage, requests: Sequence[Moment], newest: int, **chosen
     yield from map(_question, questions[:newest])
 
 
-def _rewrite(dialog: Dialog, line: RunLine) -> Act:
+def act_of(dialog: Dialog, line: RunLine) -> Act:
     run, place = line.run, address_of(dialog, line.run.base_position, f"run-{line.run.pk}")
     act = Act("rewrite", run.created_at, _(line.title), _("it sees again what went"), line.sizes, place, run=run)
     if line.undoes_clear:

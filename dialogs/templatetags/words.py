@@ -12,7 +12,6 @@ from django.utils.translation import gettext
 
 from dialogs.templatetags.stored_sentences import FAILURES, in_page_language
 from remediation.strategies import reasons
-from remediation.tokens.calibration import COUNTED
 
 register = template.Library()
 
@@ -96,11 +95,6 @@ def _clause(clause: str) -> str:
     if translation.get_language() == "en":
         return _ONE.sub("1 unit", clause)
     return translated(form).format(*_NUMBER.findall(clause))
-
-
-@register.filter
-def counted_by(source: str) -> str:
-    return translated(COUNTED.get(source, "estimated"))
 
 
 @register.simple_tag

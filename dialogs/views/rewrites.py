@@ -1,6 +1,7 @@
 """Views of rewrites by hand: preview, rewrite, undo, archive."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 from django.contrib import messages
 from django.core.paginator import Paginator
@@ -15,10 +16,9 @@ from dialogs.pages import rewrite_page
 from dialogs.pages.context_page import ContextPage
 from dialogs.pages.context_panel import run_lines
 from dialogs.pages.dialog_page import DialogPage
-from dialogs.pages.entries import address_of
 from dialogs.pages.make_room import ways_of
-from dialogs.pages.story import story_of, words_of_clear_undone, words_of_undo
-from dialogs.queries import coherence, context_report, facts
+from dialogs.pages.story import act_of, story_of, words_of_clear_undone, words_of_undo
+from dialogs.queries import context_report, facts
 from dialogs.views.answers import PersonRequest, dialog_action, dialog_page
 from dialogs.views.forms import PackageForm, clean
 from dominds.llm.catalog.catalog import UnknownModel
@@ -95,12 +95,11 @@ def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpRes
     if not lines:
         raise Http404
     run = lines[0].run
-    run.coherence = coherence.measure(run.pk)
     pieces = rewrite_page.align(run.view, run.removed)
     result = Paginator(pieces, rewrite_page.ROWS).get_page(request.GET.get("page") or 1)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
-        "place": address_of(dialog, run.base_position, f"run-{run.pk}"),
+        "act": replace(act_of(dialog, lines[0]), more=None),  # which leads here
         "line": lines[0],
         "found": result,
         "rows": rewrite_page.lines_of(run, dialog, pieces, result.number),

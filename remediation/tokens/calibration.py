@@ -8,13 +8,6 @@ from typing import cast
 from dominds.llm.messages import Message, Role, ToolSpec
 from remediation.tokens.counting import Counter
 
-COUNTED = {  # where an estimate comes from, in words for people; only the provider may colour the health light
-    "provider": "counted by the provider",
-    "calibrated": "estimated, and corrected by reported usage",
-    "tokenizer": "counted by a tokenizer",
-    "characters": "estimated from characters",
-}
-
 LEAST_SLOPE, MOST_SLOPE = 0.5, 2.0
 BOUNDS = ((LEAST_SLOPE, MOST_SLOPE), (0.0, 3.0))  # of the slope, and of the tools' share
 
@@ -153,7 +146,7 @@ class RequestEstimate:
 
     counted: Counted
     input_tokens: int
-    source: str  # one of COUNTED
+    source: str  # "provider", "calibrated" by reports, "tokenizer" or "characters"
 
 
 def estimate_request(

@@ -1,5 +1,4 @@
-"""The page of one rewrite: before and after aligned, why each piece went, what became of the facts,
-the prompts' versions."""
+"""The page of one rewrite: its act, before and after aligned, why each piece went, what became of the facts."""
 
 import re
 
@@ -61,6 +60,10 @@ def test_each_piece_that_went_stands_beside_what_stands_now_and_why(script: Scri
     assert any(TEXTS[-1] in row and "As it was." in row for row in rows), "the newest message stands"
     assert [row for row in rows if TEXTS[0] in row and "archived gone" in row]
     assert f'action="/d/{dialog.pk}/archive/{run.pk}/undo/"' in page
+    act = re.search(r'<div class="act">.*?</div>', page)
+    assert act and f"est. {run.est_before:,} → {run.est_after:,} tokens" in act[0] and "went to the archive" in act[0]
+    steps = [f"est. {step['est_before']:,} → {step['est_after']:,} tokens" for step in run.steps]
+    assert steps and all(sizes in page for sizes in steps)
 
 
 def test_a_summary_is_opened_level_by_level(script: Script) -> None:
@@ -113,13 +116,10 @@ def test_what_neither_summary_nor_ledger_says_is_one_search_away(script: Script)
 
 
 @pytest.mark.parametrize(("verb", "prompts"), [("break", {"hand_off_summary"}), ("compact", {"pruning"})])
-def test_the_row_and_the_page_name_the_prompts_that_were_used(script: Script, verb: str, prompts: set[str]) -> None:
-    dialog, run = rewritten(script, verb)
+def test_the_row_names_the_prompts_that_were_used(script: Script, verb: str, prompts: set[str]) -> None:
+    _dialog, run = rewritten(script, verb)
     assert run.prompts == {name: load(name).version for name in run.prompts}
     assert prompts <= set(run.prompts)
-    page = shown(dialog, run)
-    for name, version in run.prompts.items():
-        assert f'{name.replace("_", " ")} <span class="muted mono">version {version}</span>' in page
 
 
 def test_a_fresh_start_says_that_the_handover_stands_for_all(script: Script) -> None:
