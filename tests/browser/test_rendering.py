@@ -3,6 +3,7 @@
 import re
 from datetime import UTC, datetime, timedelta
 
+import pytest
 from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import Opener, answered, send
@@ -27,6 +28,23 @@ def test_code_is_numbered_and_copied_without_its_numbers(
     code.get_by_role("button", name="Numbers").click()
     expect(code.get_by_role("button", name="Numbers")).to_have_attribute("aria-pressed", "false")
     assert code.locator(".code-line").last.evaluate("line => getComputedStyle(line, '::before').content") == "none"
+
+
+@pytest.mark.parametrize("items", [12, 120])
+def test_no_digit_of_a_list_is_cut_off(page: Page, open_dialog: Opener, complaints: list[str], items: int) -> None:
+    """A turn that is off screen is not laid out, for which the browser cuts off what sticks out of it."""
+    open_dialog("echo")
+    send(page, "\n".join(f"{number}. one" for number in range(1, items + 1)))
+    answered(page)
+    turn = page.locator(".turn-assistant")
+    box = turn.locator("li").last.bounding_box()
+    assert box is not None
+    drawn = []
+    for visibility in ("auto", "visible"):
+        turn.evaluate("(turn, value) => { turn.style.contentVisibility = value; }", visibility)
+        clip = {"x": box["x"] - 60, "y": box["y"], "width": 60, "height": box["height"]}
+        drawn.append(page.screenshot(clip=clip))  # type: ignore[arg-type]
+    assert drawn[0] == drawn[1]
 
 
 def test_a_time_of_another_day_says_the_day(page: Page, open_dialog: Opener, complaints: list[str]) -> None:
