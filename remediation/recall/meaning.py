@@ -12,7 +12,7 @@ from remediation.recall.ranking import Floats
 from remediation.similarity.minilm import WIDTH, Array
 
 LARGEST = 127  # of a byte
-MOST_PARTS = 32  # of a turn, that get vectors: longer ones are mostly logs and files, which words tell apart
+MOST_PARTS = 32  # of a turn, that get vectors, a choice: longer ones are mostly logs and files, which words tell apart
 
 Bytes = NDArray[np.int8]
 

@@ -7,10 +7,13 @@ from remediation.context import STAND_INS, UnitRole, Units
 from remediation.similarity.minilm import Array
 from remediation.text.words import words
 
-CONTEXT_WEIGHT = 0.3  # of a word of the exchange, beside 1 for one of the newest message that says nothing by itself
+# LoCoMo, of 3,040: 2,494 with 0, 2,493 with 0.15, 2,481 with 0.3, 2,437 with 0.6; BEAM, of 216: 105, 104, 102, 103. The
+# questions there stand alone: "Yes, that one" does not, and has nothing else to be found by.
+CONTEXT_WEIGHT = 0.15  # of a word of the exchange, beside 1 for one of the newest message that says nothing by itself
 CONTEXT_CHARS = 4_000  # of the exchange that are read, its end
 NEWEST_CHARS = 8_000  # of the newest message, and of the newest tool result, that are read: both ends
-EARLIER_UNITS = 2  # before the newest user message, that belong to the exchange
+# Before the newest user message, that belong to the exchange. LoCoMo at a weight of 0.3: 2,495 with 1, 2,468 with 4.
+EARLIER_UNITS = 2
 
 
 @dataclass(frozen=True, slots=True)
