@@ -76,6 +76,7 @@ TOGETHER = {
         "tests/dialogs/extras/v1/test_live.py",
         "tests/dialogs/extras/v1/test_proxy.py",
         "tests/dialogs/extras/v1/test_resending.py",
+        "tests/dialogs/test_stories.py",
         "tests/platform/test_harness.py",
     ),
     "arena": (

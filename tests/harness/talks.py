@@ -61,6 +61,7 @@ class Talker:
     shape: Shape
     limit: int
     folder: Path
+    heeds: bool = True  # guidance, by clearing its mind
     answers: int = 0
     cut_results: int = 0  # newest results that did not come whole
     too_large: int = 0  # those of them that the product told to be larger than the room there is
@@ -70,7 +71,8 @@ class Talker:
     def __call__(self, prompt: Prompt) -> Reply:
         if pruner.is_asked(prompt.body):
             return pruner.prune(prompt)
-        if prompt.required_tools == ("clear_mind",) or LAST_RESORT in prompt.last.text or GUIDANCE in prompt.last.text:
+        is_guided = self.heeds and GUIDANCE in prompt.last.text
+        if prompt.required_tools == ("clear_mind",) or LAST_RESORT in prompt.last.text or is_guided:
             return Reply(calls=(Call("clear_mind", {"reminder_content": PACKAGE}),))
         if not prompt.tools:
             return Reply("They spoke of notes, and the agent answered each of them. Nothing is open.")
