@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from django.conf import settings
+from django.utils.html import format_html
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop
 
@@ -78,9 +79,8 @@ def _why_no_folder() -> str:
     """Tell who sets up the server that the shared folder is missing, which a new installation does not make."""
     if settings.WORKSPACE_DIR.is_dir():
         return ""
-    return _("There is none yet: make {folder} on the server, and put into it what agents may read.").format(
-        folder=settings.WORKSPACE_DIR
-    )
+    words = _("There is none yet: make {folder} on the server, and put into it what agents may read.")
+    return format_html(words, folder=format_html("<code>{}</code>", settings.WORKSPACE_DIR))
 
 
 def names_beside(groups: list[Group], ticked: set[str]) -> list[str]:

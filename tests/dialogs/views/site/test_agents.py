@@ -132,7 +132,7 @@ def test_an_agents_page_says_what_its_single_tools_do(operator: Client, settings
     )
     settings.WORKSPACE_DIR = Path(settings.MINDS_DIR) / "shared"
     assert (
-        f"There is none yet: make {settings.WORKSPACE_DIR} on the server"
+        f"There is none yet: make <code>{settings.WORKSPACE_DIR}</code> on the server"
         in operator.get("/agents/new/").content.decode()
     )
     settings.WORKSPACE_DIR.mkdir()
