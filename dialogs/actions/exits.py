@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from decimal import ROUND_UP, Decimal, InvalidOperation
 
 from django.contrib.auth.models import User
+from django.utils.translation import gettext as _
 
 from dialogs.actions import messages, model_choice, rounds, suspension
 from dialogs.context.counters import counters_of, set_counters
@@ -185,7 +186,10 @@ def _models(question: Question) -> list[tuple[str, str]]:
     """Return the models to move to: larger windows after a critical context, and any other model after a refusal."""
     if question.kind == Question.Kind.REFUSED:
         return [(name, _name_of(name)) for name in other_models(question.dialog)]
-    return [(name, f"{_name_of(name)} · {limit:,}") for name, limit in larger_models(question.dialog)]
+    return [
+        (name, f"{_name_of(name)} · {f'{limit:,}' if limit else _('its server knows the window')}")
+        for name, limit in larger_models(question.dialog)
+    ]
 
 
 def _name_of(model: str) -> str:

@@ -46,13 +46,18 @@ def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
 
     In a transaction, for which others wait, it is not asked again.
     """
-    if model.kind.loaded_window is None or (not model.kind.is_local and model.limit[0] is not None):
+    ask = model.kind.loaded_window
+    if ask is None or not _is_asked(model):
         return None
     try:
         with _any_age_in_transaction():
-            return model.kind.loaded_window(model.base_url, model.model_id, key_of(model))
+            return ask(model.base_url, model.model_id, key_of(model))
     except AuthFailed as error:
         return LimitUnavailable(str(error))
+
+
+def _is_asked(model: ModelInfo) -> bool:
+    return model.kind.loaded_window is not None and (model.kind.is_local or model.limit[0] is None)
 
 
 def _any_age_in_transaction() -> AbstractContextManager[None]:
@@ -143,20 +148,28 @@ def missing_key(subject: Dialog | Agent) -> str:
 
 
 def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
-    """Return models with a larger window than the dialog's, as ``provider/model`` with its tokens, smallest first."""
+    """Return models that may have a larger window than the dialog's, as ``provider/model`` with its tokens, smallest
+    first, and then with a 0 those whose window only their server knows.
+    """
     now = thresholds_of(dialog).context_limit or 0
     known = [
-        (f"{model.provider_id}/{model.model_id}", model.limit[0])
-        for model in offered_models()
-        if model.limit[0] and model.limit[0] > now and not (model.kind.needs_limit and model.kind.loaded_window)
+        (f"{model.provider_id}/{model.model_id}", 0 if _is_asked(model) else model.limit[0] or 0)
+        for model in _others(dialog)
+        if _is_asked(model) or (model.limit[0] or 0) > now
     ]
-    return sorted(known, key=lambda entry: (entry[1], entry[0]))
+    return sorted(known, key=lambda entry: (not entry[1], entry[1], entry[0]))
 
 
 def other_models(dialog: Dialog) -> list[str]:
     """Return usable models besides the dialog's, as ``provider/model``."""
-    names = {f"{model.provider_id}/{model.model_id}" for model in offered_models()}
-    return sorted(names - {f"{dialog.provider_id}/{dialog.model_id}"})
+    return sorted(f"{model.provider_id}/{model.model_id}" for model in _others(dialog))
+
+
+def _others(dialog: Dialog) -> list[ModelInfo]:
+    """Return the models that may answer in place of the dialog's. A script answers no conversation but its own."""
+    own = catalog().models.get((dialog.provider_id, dialog.model_id))
+    takes_scripts = own is None or not own.kind.is_server
+    return [model for model in offered_models() if model != own and (model.kind.is_server or takes_scripts)]
 
 
 def offered_models() -> list[ModelInfo]:

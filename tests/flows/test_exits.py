@@ -1,8 +1,11 @@
 """The exits of a critical question, each taken by an operator through the service that page, API and admin share."""
 
+import re
+
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission, User
+from django.test import Client
 
 from dialogs.actions import messages, model_choice, questions
 from dialogs.errors import Conflict, Invalid
@@ -119,6 +122,23 @@ def test_a_larger_model_judges_the_last_report_anew_and_answers(
     assert server.bodies[-1]["model"] == "larger" and server.bodies[-1]["messages"][-1]["content"] == PENDING
     assert suspended.generations.latest("id").snapshot.level == "healthy"
     _recorded(question, staff, "switch_model")
+
+
+def test_a_move_is_offered_to_servers_and_to_no_script(
+    suspended: Dialog, staff: User, minds: Minds, client: Client
+) -> None:
+    """Also to a model whose window only its server knows, as of all local ones; a script answers its own demo only."""
+    minds.providers["studio"] = {"apiType": "lmstudio", "baseUrl": "http://127.0.0.1:9/v1", "models": {"m": {}}}
+    minds.providers["double"]["models"]["larger"] = {"context_length": 1_000_000}
+    minds.providers["double"]["models"]["smaller"] = {"context_length": 2_048}
+    minds.write()
+    client.force_login(staff)
+    page = client.get(f"/q4h/{suspended.questions.get().pk}/").content.decode()
+    options = re.findall(r'<option value="([^"]+)"', page)
+    assert [name for name in options if name.startswith(("double/", "studio/", "demo/"))] == [
+        "double/larger",
+        "studio/m",
+    ]
 
 
 def moved_to_a_smaller_window(server: LocalDouble, minds: Minds, staff: User) -> Dialog:
