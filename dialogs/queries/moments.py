@@ -13,6 +13,7 @@ from dialogs.models import Dialog, Generation
 from dialogs.queries.sent_requests import Piece
 from dialogs.store.json_shapes import usd, when
 from health.models import HealthSnapshot
+from remediation.spending import in_usd
 
 MOST = 200  # moments that are shown at once
 NEXT = "next"  # stands in an address for the request that would be sent now
@@ -58,11 +59,6 @@ class Moment:
         return self.tokens, self.is_reported
 
     @property
-    def label(self) -> str:
-        """Return the name with the size, for a list to choose from."""
-        return f"{self.name} · {size_in_words(*self.reading)}"
-
-    @property
     def title(self) -> str:
         if self.is_next:
             return _("What it would see now")
@@ -73,11 +69,6 @@ class Moment:
     def size(self) -> str:
         words = _("{number:,} tokens reported") if self.is_reported else _("est. {number:,} tokens")
         return words.format(number=self.tokens)
-
-    @property
-    def est(self) -> int | None:
-        """Return the estimate from before the call, if there is also a report."""
-        return self.generation.est_tokens if self.is_reported else None
 
     @property
     def numbers(self) -> list[tuple[str, str]]:
@@ -92,10 +83,13 @@ class Moment:
             _("Reasoning tokens"): row.reasoning_tokens,
             _("First word after, ms"): row.first_token_ms,
         }
+        level = _("unknown") if self.snapshot is None else _(snapshot.level)
         return [
+            (_("Level"), f"{level}, {_(snapshot.reason.replace('_', ' '))}" if snapshot.reason else level),
             *((label, _("unknown") if number is None else f"{number:,}") for label, number in counts.items()),
             (_("Of the window"), _share(snapshot.hard_util, snapshot.model_context_limit)),
             (_("Of the optimal size"), _share(snapshot.optimal_util, snapshot.optimal_max_tokens)),
+            (_("Cost"), _("unknown price") if row.cost_usd is None else in_usd(row.cost_usd)),
         ]
 
     @property
