@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from itertools import takewhile
 from typing import Any
 
+from django.utils.text import capfirst
 from django.utils.translation import gettext as _
 from django.utils.translation import gettext_noop as noop
 from django.utils.translation import ngettext, pgettext
@@ -80,25 +81,12 @@ def parts_of(split: Mapping[Category, int], tokens: int, reserve: int, window: i
 
 
 def _forecast(health: dict[str, Any], tokens: int, growth: float) -> str:
-    """Return a sentence about each level ahead, the nearer first, or none for a level that is unknown or the last."""
+    """Return a sentence about the next level, or none for one that is unknown or the last."""
     optimal, critical = health["optimal_max_tokens"], health["critical_max_tokens"]
     if health["level"] not in (Level.HEALTHY, Level.CAUTION) or not critical:
         return ""
-    ahead = [("Caution", optimal)] if tokens <= optimal < critical else []
-    clauses = list[str]()
-    for label, threshold in (*ahead, ("Critical", critical)):
-        answers = answers_until(threshold, tokens, growth)
-        about, level = _about(answers), _(label)
-        if clauses:
-            clauses.append(_("{about} until {level}").format(about=about, level=level))
-        else:
-            first = ngettext("{about} answer until {level}", "{about} answers until {level}", answers)
-            clauses.append(first.format(about=about, level=level))
-        if answers > FAR:
-            break
-    sentence = pgettext("between two clauses", ", ").join(clauses)
-    return f"{sentence[0].upper()}{sentence[1:]}{pgettext('end of a sentence', '.')}"
-
-
-def _about(answers: int) -> str:
-    return (_("more than {number}") if answers > FAR else _("about {number}")).format(number=min(answers, FAR))
+    level, threshold = ("Caution", optimal) if tokens <= optimal < critical else ("Critical", critical)
+    answers = answers_until(threshold, tokens, growth)
+    about = (_("more than {number}") if answers > FAR else _("about {number}")).format(number=min(answers, FAR))
+    words = ngettext("{about} answer until {level}", "{about} answers until {level}", answers)
+    return f"{capfirst(words.format(about=about, level=_(level)))}{pgettext('end of a sentence', '.')}"
