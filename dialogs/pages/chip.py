@@ -37,11 +37,12 @@ class Chip:
     notes: tuple[str, ...]
     fill: float | None
     ticks: Mapping[str, float]  # by level that ends there
+    thresholds: Mapping[str, str]  # the same in words, also those that the gauge does not reach
 
 
 def chip_of_damaged() -> Chip:
     """Return the chip of a dialog whose health cannot be read."""
-    return Chip("unknown", None, _("unknown · {reason}").format(reason=_("damaged")), (), None, {})
+    return Chip("unknown", None, _("unknown · {reason}").format(reason=_("damaged")), (), None, {}, {})
 
 
 def chip_of(health: dict[str, Any]) -> Chip:
@@ -56,7 +57,16 @@ def chip_of(health: dict[str, Any]) -> Chip:
         notes=tuple(_notes(health)),
         fill=None if fill is None else min(fill, float(GAUGE_WIDTH)),
         ticks={level: tick for level, tokens in ends.items() if (tick := _part(tokens, limit)) and tick <= GAUGE_WIDTH},
+        thresholds=_thresholds(**ends),
     )
+
+
+def _thresholds(optimal: int, critical: int | None) -> dict[str, str]:
+    caution = {"optimal": _("Caution above %(number)s tokens.") % {"number": f"{optimal:,}"}}
+    if critical is None:
+        return caution
+    last = {"critical": _("Critical above %(number)s tokens.") % {"number": f"{critical:,}"}}
+    return caution | last if optimal < critical else last
 
 
 def _text(health: dict[str, Any], shown: int | None) -> str:

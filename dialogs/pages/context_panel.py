@@ -4,7 +4,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Count, OuterRef, QuerySet, Subquery
+from django.db.models import Count, OuterRef, Subquery
 from django.db.models.functions import Coalesce
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
@@ -183,15 +183,10 @@ def run_lines(dialog: Dialog, newest: int | None = None, **chosen: Any) -> list[
     """
     standing = standing_run(dialog)
     free = dialog.state in ("idle", "failed")
+    units = RemovedUnit.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(number=Count("pk"))
+    runs = RemediationRun.objects.filter(dialog=dialog, **chosen).order_by("-pk")
+    runs = runs.annotate(units_removed=Coalesce(Subquery(units.values("number")), 0))
     return [
         RunLine(run, may_undo=free and standing is not None and standing.pk == run.pk)
-        for run in reversed(
-            _with_counts(RemediationRun.objects.filter(dialog=dialog, **chosen)).order_by("-pk")[:newest]
-        )
+        for run in reversed(runs.defer("view", "removed", "ledger", "reward_record")[:newest])
     ]
-
-
-def _with_counts(runs: QuerySet[RemediationRun]) -> QuerySet[RemediationRun]:
-    units = RemovedUnit.objects.filter(run=OuterRef("pk")).order_by().values("run").annotate(number=Count("pk"))
-    number = Coalesce(Subquery(units.values("number")), 0)
-    return runs.defer("view", "removed", "ledger", "reward_record").annotate(units_removed=number)

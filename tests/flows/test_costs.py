@@ -57,7 +57,7 @@ def test_the_cost_on_the_page_is_the_servers_own_sum(minds: Minds, monkeypatch: 
     assert expected > 0
     client = asked_for(dialog)
     page = in_one_line(client.get(f"/d/{dialog.pk}/details/").content.decode())
-    shown = re.search(r'<dt> Cost .*?<data value="([0-9.]+)">', page, re.DOTALL)
+    shown = re.search(r'<p class="cost"> Cost .*?<data value="([0-9.]+)">', page, re.DOTALL)
     assert shown is not None and Decimal(shown[1]) == expected
     api = client.get(f"/api/dialogs/{dialog.pk}").json()
     assert (Decimal(api["cost_usd"]), api["unpriced_generations"]) == (expected, 0)

@@ -43,7 +43,7 @@ def test_the_chip_leads_to_what_came_back_with_its_words_marked(dialog: Dialog) 
     assert "Turn 1</a>" in shown and "#turn-1" in shown
     assert "matches hives, stand" in shown
     assert "stands beside a match" in shown, "the answer behind it"
-    piece = in_one_line(browser.get(address, headers=HTMX).content.decode())
+    piece = in_one_line(browser.get(address, headers=HTMX).content.decode()).strip()
     assert piece.startswith("<ol") and "<mark>hives</mark>" in piece
 
 
