@@ -52,6 +52,8 @@ def test_any_request_is_reached_by_keys_and_pointer(
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), address
 
     page.set_viewport_size({"width": 1280, "height": 800})
+    dialog.generations.filter(pk=calls[-1]).update(recalled=[1])
+    connection.close()
     page.goto(f"{stack.base_url}/d/{dialog.pk}/")
     open_details(page)
     expect(page.locator("#side .timeline a")).to_have_count(len(calls) + 1)
@@ -59,6 +61,9 @@ def test_any_request_is_reached_by_keys_and_pointer(
     page.keyboard.press("Home")
     expect(page.locator("#side #moment h2")).to_have_text("Call 1, kept")
     assert page.url.endswith(f"/d/{dialog.pk}/"), "beside a conversation its address stays"
+    page.locator(".turn").last.get_by_text("recalled 1 earlier passage").click()
+    page.locator(".recalled-list").get_by_role("button", name="Pin").click()
+    expect(page.locator(".recalled-list").get_by_role("button", name="Unpin")).to_be_visible()
 
     page.emulate_media(forced_colors="active")
     marks = page.locator(".connection .dot, .turn .level-mark, .turn .state-dot, .ring > svg, #strip svg")
