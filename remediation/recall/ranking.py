@@ -11,8 +11,8 @@ from math import log
 import numpy as np
 from numpy.typing import NDArray
 
-# Lucene's. With half and twice K1 LoCoMo shows 6 less and 12 more of 3,040, BEAM 2 more and 3 less of 216; with half of B
-# and with 1 LoCoMo 21 and 3 less, BEAM the same and 1 less.
+# Lucene's. With half and twice K1 LoCoMo shows 6 less and 12 more of 3,040, BEAM 2 more and 3 less of 216; with half of
+# B and with 1 LoCoMo 21 and 3 less, BEAM the same and 1 less.
 K1 = 1.2  # how soon further occurrences of a word in one entry count for little
 B = 0.75  # how much a long entry has to share its score: 0 not at all, 1 in full
 # Bounds on the work: the weightiest words of a query are looked up, until so many places have been read.

@@ -23,14 +23,16 @@ from remediation.text.statements import Statement, statements_of
 
 ENDED = re.compile(r"[.!?;:,…。！？；：，”][\"'”’)\]*_`]{0,4}$")
 LABEL_TOKENS = 5  # of "12 person:" and its line break
-PLAIN = 0.5  # of a sentence without a value or a rule, beside others of its text
-RECENCY = 0.6  # how much more the newest counts than the oldest
-WHOLE_TOKENS = 48  # up to which a text is not parted
-TALK_TOKENS = 100  # the same where no tool is called: most messages of such talk are no longer
-LEAST_WORTH = 0.8  # of the agent's sentences
+# Tuned on the sets of docs/quality.md#numbers, which has what half and twice as much change.
+RECENCY = 0.6  # how much more the newest counts than the oldest; 0.3: LoCoMo -9, 7 old values, 1.2: lost +4, LoCoMo -5
+WHOLE_TOKENS = 48  # up to which a text is not parted; 24: nothing, 96: lost 8 less at a third and 8 more at a fifth
+TALK_TOKENS = 100  # the same where no tool is called; 50: LoCoMo -368, 200: BFCL -52
+LEAST_WORTH = 0.8  # of the agent's sentences; 0.4: lost +3, 1.6: lost +7, LoCoMo +11
 # What counts where no tool is called, beside rare words.
-VALUE_BONUS, MOST_VALUES = 4.0, 2  # what a rare value, name or date adds, and how many do: most answers hold one
-QUESTION = 0.5  # of its worth that a question has
+# What a rare value, name or date adds, and how many do. 8 and 2: LoCoMo -6, BFCL -2; 2 and 2: -3, 0; 4 and 1: +54, -7;
+# 4 and 4: -9, -4.
+VALUE_BONUS, MOST_VALUES = 4.0, 2
+QUESTION = 0.5  # of its worth that a question has; 0.25: LoCoMo +8, BFCL -4, 1: +9, -5
 
 
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int, remaining: Sequence[Unit] = ()) -> str:
@@ -66,7 +68,7 @@ def shorten(text: str, room: int, count: Callable[[str], int], least: float = 0.
     """
     statements = statements_of([("assistant", text)])
     prices = [count(one.text) + 1 for one in statements]
-    ranks = [(-density(one.worth + PLAIN, price), -one.order) for one, price in zip(statements, prices, strict=True)]
+    ranks = [(-density(one.worth, price), -one.order) for one, price in zip(statements, prices, strict=True)]
     telling = [one.order for one in statements if one.worth >= least and not one.leads_on]
     order = sorted(telling or range(len(statements)), key=ranks.__getitem__)
 

@@ -8,7 +8,7 @@ from remediation.context import Unit, UnitKind, UnitRole
 from remediation.text.reading import is_code_line
 
 INSPECTED_CHARS = 20_000  # enough to judge by, and a bound on the work for a message of a megabyte
-MIN_SHARE = 0.5  # of the lines that are not blank
+MIN_SHARE = 0.5  # of the lines that are not blank: most of them, a choice; 0.25 and 0.9 change nothing on the sets
 
 PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "milestones:", "to do list")
 

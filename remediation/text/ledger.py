@@ -22,11 +22,15 @@ Count = Callable[[str], int]  # tokens of a text
 # Behind each line: when it was said, and by whom. No text says so itself.
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
-LEAST_WORTH = 0.6  # below, a line is not worth its room: one of many like it
-SHORTEST_PLAIN = 40  # characters of a person's sentence without a name or value: "Yes, please go on with the change."
-CANDIDATES = 6  # times the lines that may fit are priced exactly
-MOST_LISTED = 400  # tokens of the values of one result
-LEAST_LISTED = 40  # tokens of the values of a result; with less room for each, the oldest go
+# Tuned on the sets of docs/quality.md#numbers, which has what half and twice as much change.
+# Below, a line is not worth its room: one of many like it. 0: lost -2, tau-bench -3, 1.2: lost +9.
+LEAST_WORTH = 0.6
+# Characters of a person's sentence without a name or value, by reading ledgers: "Yes, please go on with the change."
+SHORTEST_PLAIN = 40
+CANDIDATES = 6  # times the lines that may fit are priced exactly, a bound on work; 1: BFCL -1, LoCoMo +1, 12: nothing
+MOST_LISTED = 400  # tokens of the values of one result; 200: lost +6, 800: nothing
+# Tokens of the values of a result; with less room for each, the oldest go. 20: lost +1, 80: lost +12, tau-bench -2.
+LEAST_LISTED = 40
 
 
 class Result(NamedTuple):

@@ -6,11 +6,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-OFFSET_TOKENS = 8  # added to each price, so that long sentences are not punished in full measure
+# Added to each price, so that long sentences are not punished in full measure. 4: LoCoMo -10, BFCL -7, 16: lost +6.
+OFFSET_TOKENS = 8
 # Powers of a price. Of the twelve dialogs, rewritten again and again to a fifth, 136 of 480 facts are lost with these,
 # 143 with the former for both; of the notes' 404 answers 307 stand in sight, 287 with the latter for both.
 IN_CONTEXT, ALONE = 0.8, 0.5  # of a sentence between others of its text, and of a line cut out of it
-FILLS = 3  # rounds at most, each with the tokens that the one before left over
+FILLS = 3  # rounds at most, each with the tokens that the one before left over; 1: lost +15, 6: LoCoMo -8
 
 Choice = TypeVar("Choice")
 

@@ -32,11 +32,12 @@ RoleText = tuple[str, str] | Said
 REMEMBERED_CHARS = 40_000_000
 SENTENCE_CHARS = 1_000  # for a remembered statement, which takes 780 bytes in LoCoMo and 1,280 in tau-bench
 
-RULE_WORTH = 6.0
-LIMIT_WORTH = 2.5  # of "write it without recursion"
-REQUEST_WORTH = 2.0  # of what a person asks for
-PERSON_WORTH = 1.0  # of any sentence of a person that says something
-PERSON_TRUST = 1.6  # what a person said matters more than what the agent said
+# Tuned on the sets of docs/quality.md#numbers, which has what half and twice as much change.
+RULE_WORTH = 3.0  # 6: updates and canaries of the kit -7, 12: -15
+LIMIT_WORTH = 2.5  # of "write it without recursion"; 1.25: LoCoMo -14, 5: lost +4
+REQUEST_WORTH = 2.0  # of what a person asks for; 1: lost +3, LoCoMo -14, 4: lost +3, LoCoMo +4
+PERSON_WORTH = 1.0  # of any sentence of a person that says something; 0.5: lost +10, 2: canaries -4
+PERSON_TRUST = 1.6  # what a person said matters more than what the agent said; 1: lost +9, 3.2: lost -3, canaries -6
 
 
 class Statement(NamedTuple):

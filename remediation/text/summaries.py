@@ -7,7 +7,7 @@ from remediation.text.reading import SENTENCE_END
 
 Count = Callable[[str], int]  # tokens of a text
 
-OVERSHOOT = 1.25  # how far a model's summary may exceed what it was asked for
+OVERSHOOT = 1.25  # how far a model's summary may exceed what it was asked for, a choice: no model hits a number exactly
 
 PROTOCOL = re.compile(
     r"</?tool_call|<function[=_s]|<\|python_tag\||\[TOOL_CALLS\]|\"?\bfunction_call\"?\s*[:(={]"

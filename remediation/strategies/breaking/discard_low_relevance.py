@@ -9,7 +9,8 @@ from remediation.strategies.breaking.summarize_old import replace_by_summary
 from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, touchable
 from remediation.strategies.stand_ins import placeholder
 
-MIN_SIMILARITY = 0.6  # of what is left to what there was; below it the discarding is undone
+# Of what is left to what there was, as docs/spec.md has it; below it the discarding is undone. 0 changes nothing.
+MIN_SIMILARITY = 0.6
 SUMMARY_SHARE = 4  # summarised instead, the units get their tokens divided by this
 SMALLEST_SUMMARY = 40  # tokens
 
