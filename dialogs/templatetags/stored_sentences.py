@@ -78,11 +78,13 @@ FORMS = (
     "It is sent again with these as the user's.",
     "It is sent again without what the model thought before.",
     "{host} did not answer in time (HTTP {number}):",
+    "{host} did not answer in time:",
     "{host} could not read what its model wrote (HTTP {number}):",
     "{host} could not read what its model wrote:",
     "{host} is overloaded or not available (HTTP {number}):",
     "{host} is overloaded or not available:",
     "{host} failed with HTTP {number}:",
+    "{host} failed:",
     "{host} refused the request with HTTP {number}:",
     "{host} refused the request:",
     # notices beside answers; the first three only in rows of earlier versions

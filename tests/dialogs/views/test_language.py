@@ -17,7 +17,7 @@ from dialogs.context.limits import catalog
 from dialogs.models import Agent, ApiKey, Dialog, PersonSettings, Turn
 from dialogs.pages import sidebar
 from dialogs.templatetags.stored_sentences import FORMS, in_page_language, pieces
-from dominds.llm.complaints import complaint_of_response
+from dominds.llm.complaints import Complaint, complaint_of_response
 from dominds.llm.errors import ADVICE, error_of
 from tests.dialogs.browsing import HTMX, browser_of
 from tests.dialogs.conftest import Script
@@ -192,9 +192,13 @@ def test_stored_sentences_are_shown_in_the_readers_language(text: str, chinese: 
         assert in_page_language(text) == chinese
 
 
-@pytest.mark.parametrize("status", [400, 401, 402, 403, 404, 408, 413, 429, 500, 503, 504])
-def test_of_a_providers_refusal_only_its_own_words_stay(status: int) -> None:
-    complaint = complaint_of_response(status, {}, b'{"error": {"message": "Kaputt"}}')
+@pytest.mark.parametrize("status", [None, 400, 401, 402, 403, 404, 408, 413, 429, 500, 503, 504])
+def test_of_a_providers_refusal_only_its_own_words_stay(status: int | None) -> None:
+    """Without a status it came in the middle of an answer."""
+    if status is None:
+        complaint = Complaint(text="Kaputt")
+    else:
+        complaint = complaint_of_response(status, {}, b'{"error": {"message": "Kaputt"}}')
     theirs = [text for text, is_ours in pieces(str(error_of(complaint, "a.host:8080"))) if not is_ours]
     assert "".join(theirs).strip(" .") == "Kaputt"
 
