@@ -26,6 +26,7 @@ from dominds.llm.models.room import LEAST_OUTPUT_TOKENS
 from dominds.llm.provider import (
     AccessDenied,
     AuthFailed,
+    ContextOverflow,
     ForcingRefused,
     ImagesRefused,
     OutputAboveMaximum,
@@ -94,6 +95,8 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case RequestRefused() if type(error) is RequestRefused and attempt.forced and request.force:
             # Set even for other refusals, since not all providers name the reason.
             dialog.repeats = {**dialog.repeats, UNFORCED: True}
+        case ContextOverflow():
+            return False  # its window may be known now, and what decides looks again
         case _:
             return is_new
     return True

@@ -41,13 +41,13 @@ from dominds.llm.refusal_words import (
     OVERFLOW_CODES,
     OVERFLOW_TEXT,
     OVERLOAD_CODES,
-    PROMPT_TEXTS,
     QUOTA_TEXT,
     RATE_LIMIT_CODES,
     RATE_LIMIT_TEXT,
     RATE_SIZE_TEXT,
     REFUSAL_CODES,
     SIGHT_TEXT,
+    SIZE_TEXTS,
     STALE_CODES,
     STALE_TEXT,
     SYSTEM_TEXT,
@@ -89,8 +89,7 @@ def error_of(complaint: Complaint, provider: str) -> ProviderError:
     if budget:
         return OutputBudgetTooLarge(message, retry_after_seconds=complaint.retry_after_seconds, **budget)
     if kind is ContextOverflow:
-        told = _prompt_in(complaint.text)
-        return ContextOverflow(message, retry_after_seconds=complaint.retry_after_seconds, prompt_tokens=told)
+        return ContextOverflow(message, retry_after_seconds=complaint.retry_after_seconds, **_sizes_in(complaint.text))
     return kind(message, retry_after_seconds=complaint.retry_after_seconds)
 
 
@@ -121,10 +120,11 @@ def _budget_in(text: str) -> dict[str, int] | None:
     return {"window": window, "prompt_tokens": prompt, "output_tokens": output}
 
 
-def _prompt_in(text: str) -> int | None:
-    """Return the tokens that a request too long has, if its refusal tells them."""
-    result = next((match for pattern in PROMPT_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
-    return int(result["prompt"].replace(",", "")) if result else None
+def _sizes_in(text: str) -> dict[str, int | None]:
+    """Return the tokens of a prompt that is too long, and of the window, as far as the refusal tells them."""
+    result = next((match for pattern in SIZE_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
+    told = {name: int(number.replace(",", "")) for name, number in result.groupdict().items()} if result else {}
+    return {"window": told.get("window"), "prompt_tokens": told.get("prompt")}
 
 
 def kind_of(complaint: Complaint) -> type[ProviderError]:

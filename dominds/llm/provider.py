@@ -78,17 +78,22 @@ class Overloaded(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The provider says that the request is too long for the model, and perhaps how many tokens its prompt has. Never
-    retried as it is.
+    """The provider says that the request is too long for the model, and perhaps how many tokens its prompt and the
+    window have. Never retried as it is.
     """
 
     kind = "context_overflow"
 
     def __init__(
-        self, message: str, *, retry_after_seconds: float | None = None, prompt_tokens: int | None = None
+        self,
+        message: str,
+        *,
+        retry_after_seconds: float | None = None,
+        window: int | None = None,
+        prompt_tokens: int | None = None,
     ) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds)
-        self.prompt_tokens = prompt_tokens
+        self.window, self.prompt_tokens = window, prompt_tokens
 
 
 class OutputBudgetTooLarge(ContextOverflow):
@@ -108,8 +113,7 @@ class OutputBudgetTooLarge(ContextOverflow):
         prompt_tokens: int | None = None,
         output_tokens: int | None = None,
     ) -> None:
-        super().__init__(message, retry_after_seconds=retry_after_seconds, prompt_tokens=prompt_tokens)
-        self.window = window
+        super().__init__(message, retry_after_seconds=retry_after_seconds, window=window, prompt_tokens=prompt_tokens)
         self.output_tokens = output_tokens
 
     @property

@@ -235,24 +235,27 @@ BUDGET_TEXTS = tuple(
         rf"`max_new_tokens` must be <= {WINDOW}\. Given: {PROMPT} `inputs` tokens and {OUTPUT} `max_new_tokens`",
     )
 )
-# Refusals that name the prompt alone.
-PROMPT_TEXTS = tuple(
-    re.compile(pattern, re.I)
+# Refusals that name the prompt, and most of them the window, but no output.
+SIZE_TEXTS = tuple(
+    re.compile(pattern, re.I | re.S)
     for pattern in (
-        rf"prompt is too long: {PROMPT} tokens",  # Anthropic
-        rf"exceed context limit: {PROMPT} \+ \d",  # Anthropic, whose prompt alone is too long
-        rf"input token count (?:is |\(){PROMPT}",  # Google
-        rf"n_keep:? ?\(?{PROMPT}\)? ?>= n_ctx",  # LM Studio
-        rf"keep the first {PROMPT} tokens when context the overflows",  # LM Studio
-        rf"(?:request|input) \({PROMPT} tokens\) (?:exceeds|is longer)",  # llama.cpp; SGLang
-        rf"{PROMPT} tokens from the input messages",  # SGLang
-        rf"passed {PROMPT} input tokens",  # vLLM
-        rf"prompt \(length {PROMPT}\) is longer",  # vLLM
-        rf"prompt contains {PROMPT} tokens",  # Mistral
-        rf"the request contains {PROMPT}\b",  # xAI
-        rf"prompt tokens \(?{PROMPT}\)? exceeds? context length",  # Databricks, AI21
-        rf"prompt token count of {PROMPT} exceeds",  # GitHub Copilot
-        rf"input length {PROMPT} exceeds the maximum length",  # gateways
+        rf"prompt is too long: {PROMPT} tokens > {WINDOW}",  # Anthropic
+        rf"exceed context limit: {PROMPT} \+ \d+ > {WINDOW}",  # Anthropic, whose prompt alone is too long
+        rf"input token count \({PROMPT}\) exceeds the maximum number of tokens allowed \({WINDOW}",  # Google
+        rf"input token count is {PROMPT} but model only supports up to {WINDOW}",  # Google
+        rf"n_keep:? ?\(?{PROMPT}\)? ?>= n_ctx:? ?\(?{WINDOW}",  # LM Studio
+        # LM Studio
+        rf"keep the first {PROMPT} tokens when context the overflows.{{0,80}}context length of only {WINDOW}",
+        rf"request \({PROMPT} tokens\) exceeds the available context size \({WINDOW}",  # llama.cpp
+        rf"input \({PROMPT} tokens\) is longer than the model's context length \({WINDOW}",  # SGLang
+        rf"context length of {WINDOW} tokens.{{0,80}}: {PROMPT} tokens from the input messages",  # SGLang
+        rf"passed {PROMPT} input tokens.{{0,90}}context length is only {WINDOW}",  # vLLM
+        rf"prompt \(length {PROMPT}\) is longer than the maximum model length of {WINDOW}",  # vLLM
+        rf"prompt contains {PROMPT} tokens.{{0,60}}model with {WINDOW}",  # Mistral
+        rf"maximum prompt length is {WINDOW} but the request contains {PROMPT}\b",  # xAI
+        rf"prompt tokens \(?{PROMPT}\)? exceeds? context length {WINDOW}",  # Databricks, AI21
+        rf"prompt token count of {PROMPT} exceeds the limit of {WINDOW}",  # GitHub Copilot
+        rf"input length {PROMPT} exceeds the maximum length {WINDOW}",  # gateways
         rf"must have less than \d+ tokens\. Given: {PROMPT}",  # Text Generation Inference
     )
 )

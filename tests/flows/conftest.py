@@ -13,6 +13,7 @@ from dialogs.actions import messages
 from dialogs.models import Dialog, Generation
 from dialogs.queries.sent_requests import sent_request
 from dialogs.runtime.driver import drive
+from dominds.llm.models import learned
 from dominds.llm.providers import server_window
 from remediation.tokens.counting import counter_for
 from tests.dialogs.factories import UserFactory, make_dialog
@@ -38,6 +39,12 @@ def _fresh_listings(monkeypatch: pytest.MonkeyPatch) -> None:
     """What a model server answered is not kept, so that whoever asks in a transaction always does."""
     monkeypatch.setattr(server_window, "CACHE_SECONDS", 0.0)
     server_window.forget()
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_learned() -> Iterator[None]:
+    yield
+    learned.forget()
 
 
 @pytest.fixture(scope="session", autouse=True)

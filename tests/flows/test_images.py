@@ -1,6 +1,5 @@
 """Images of messages, on their way to each dialect's strict double."""
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from dialogs.actions.attachments import check_files
 from dialogs.context.view import view_of
 from dialogs.errors import Invalid
 from dialogs.models import Dialog
-from dominds.llm.models import learned
 from health.models import HealthSnapshot
 from remediation.models import RemediationRun
 from tests.doubles.brains import Prompt, Reply
@@ -21,12 +19,6 @@ from tests.flows.doubled import chat, dialog_at, name_server, start
 from tests.pixels import picture
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-@pytest.fixture(autouse=True)
-def _nothing_is_learned() -> Iterator[None]:
-    yield
-    learned.forget()
 
 
 SEEING = [

@@ -212,6 +212,18 @@ def test_a_denser_vocabulary_never_suspends_a_dialog(
     assert failed
 
 
+@pytest.mark.parametrize("policy", ["none", "summarize", "retention", "breaking"])
+def test_a_refusal_tells_the_window_that_nobody_knew(serve: Serve, policy: str) -> None:
+    """Without a policy the dialog was suspended, and ``retention`` met a refusal with each further message."""
+    server = serve(window=4_096, refuses="too long")
+    server.brain = clearing
+    dialog = dialog_with(server, context_policy=policy)
+    for number in range(16):
+        say(dialog, f"{number}. {BOOKS * 50}")
+    assert set(dialog.turns.filter(role="user").values_list("status", flat=True)) == {"answered"}
+    assert overflows(server) <= 1 or policy == "none"
+
+
 def test_a_person_reads_that_the_message_itself_is_too_long_and_edits_it(serve: Serve) -> None:
     """The server's window is smaller than the metadata say, as with a tokenizer that takes more tokens than ours."""
     server = serve(window=3_000, context_length=4_096, refuses="too long")

@@ -14,7 +14,7 @@ from typing import Any
 import structlog
 
 from dominds.llm.models.model import MODALITIES, Echo, ModelInfo
-from dominds.llm.provider import ImagesRefused, OutputAboveMaximum, ProviderError
+from dominds.llm.provider import ContextOverflow, ImagesRefused, OutputAboveMaximum, ProviderError
 
 log = structlog.get_logger(__name__)
 
@@ -50,7 +50,7 @@ SOUND: Mapping[str, Callable[[Any], bool]] = {
     "echo": lambda value: value in list(Echo),
     **dict.fromkeys(("is_bound", "alternates", "nine_ids"), lambda value: value is True),
     "modalities": _are_modalities,
-    **dict.fromkeys(("output_length", "description_chars", "most_tools"), _is_bound),
+    **dict.fromkeys(("context_length", "output_length", "description_chars", "most_tools"), _is_bound),
 }
 _traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
 
@@ -62,6 +62,8 @@ def learn(model: ModelInfo, error: ProviderError) -> bool:
     if isinstance(error, OutputAboveMaximum) and error.most:
         lessons["output_length"] = error.most
     known = with_learned(model)
+    if isinstance(error, ContextOverflow) and error.window and model.limit[0] is None:
+        lessons["context_length"] = error.window
     if isinstance(error, ImagesRefused) and not model.states_modalities:
         lessons["modalities"] = tuple(one for one in known.modalities if one != "image")
     new = {trait: value for trait, value in lessons.items() if getattr(known, trait) != value}

@@ -63,15 +63,18 @@ def openai_error(message: str, code: str | None = None, kind: str = "invalid_req
 
 
 # Whole messages as the vendors send them, a refusal a line.
-OVERFLOWS = [(row["source"], row["status"], row["body"], row.get("prompt")) for row in wordings("overflows")]
+OVERFLOWS = [
+    (row["source"], row["status"], row["body"], (row.get("prompt"), row.get("window"))) for row in wordings("overflows")
+]
 
 
-@pytest.mark.parametrize(
-    ("status", "body", "prompt"), [row[1:] for row in OVERFLOWS], ids=[row[0] for row in OVERFLOWS]
-)
-def test_each_vendors_words_for_too_long_are_known(status: int, body: Any, prompt: int | None) -> None:
+@pytest.mark.parametrize(("status", "body", "sizes"), [row[1:] for row in OVERFLOWS], ids=[row[0] for row in OVERFLOWS])
+def test_each_vendors_words_for_too_long_are_known(
+    status: int, body: Any, sizes: tuple[int | None, int | None]
+) -> None:
     error = of_response(status, body)
-    assert isinstance(error, ContextOverflow) and error.prompt_tokens == prompt
+    assert isinstance(error, ContextOverflow)
+    assert (error.prompt_tokens, error.window) == sizes
     if status < 500:
         assert isinstance(error_of(complaint_of_payload(body), "a.host"), ContextOverflow), "also inside a stream"
 

@@ -11,6 +11,7 @@ from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models import learned
 from dominds.llm.models.model import Echo, ModelInfo
 from dominds.llm.provider import (
+    ContextOverflow,
     ImagesRefused,
     OutputAboveMaximum,
     Overloaded,
@@ -61,6 +62,7 @@ TOO_LONG = (
             True,
         ),
         (OutputAboveMaximum("max_tokens is too large", most=8_192), "output_length", 8_192),
+        (ContextOverflow("prompt is too long", window=4_096, prompt_tokens=4_200), "context_length", 4_096),
         (ImagesRefused("this model does not support image input"), "modalities", ("text",)),
         (RequestRefused(TOO_LONG.format("tools[13].function.description")), "description_chars", 1_024),
         (RequestRefused(TOO_LONG.format("tools[0].description")), "description_chars", 1_024),
