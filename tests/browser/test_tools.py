@@ -63,7 +63,7 @@ def test_a_running_tool_says_how_long_and_what_and_is_stopped(
 def test_a_person_allows_a_call_that_may_change_something(
     open_dialog: Opener, page: Page, complaints: list[str]
 ) -> None:
-    """Each way: once, refused in the composer with a reason, and for the whole dialog."""
+    """Each way: once, refused in the composer with a reason, answered in its place, and for the whole dialog."""
     page.set_viewport_size({"width": 360, "height": 740})
     dialog = open_dialog("notes")
     send(page, "Note the boat")
@@ -89,13 +89,23 @@ def test_a_person_allows_a_call_that_may_change_something(
     expect(page.locator(".tool[data-status=refused] .tool-status")).to_have_text("refused")
     refused = Turn.objects.get(dialog=dialog, role="tool", status="error")
     assert refused.text.endswith("a person refused this call. Do not repeat it as it was. Their words: It goes by bus.")
+    send(page, "Note the tram")
+    asks.get_by_text("Answer instead of the tool").click()
+    expect(asks).to_contain_text("The tool does not run. The agent gets these words as its result")
+    asks.get_by_role("textbox", name="Result").fill("It stands in the paper book.")
+    asks.get_by_role("button", name="Give this result").click()
+    answered(page, 6)
+    card = page.locator(".tool", has_text="answered by a person")
+    card.locator("summary").click()
+    expect(card).to_contain_text(f"Answered instead of the tool by {dialog.owner}")
+    expect(card.locator(".tool-body")).to_contain_text("It stands in the paper book.")
     send(page, "Note the plane")
     asks.get_by_role("button", name="Always allow in this dialog").click()
-    answered(page, 6)
-    send(page, "Note the bus")
     answered(page, 8)
-    expect(page.locator(".tool[data-status=ok]")).to_have_count(3)
-    assert Question.objects.filter(dialog=dialog).count() == 3
+    send(page, "Note the bus")
+    answered(page, 10)
+    expect(page.locator(".tool[data-status=ok]")).to_have_count(4)
+    assert Question.objects.filter(dialog=dialog).count() == 4
 
 
 def test_a_call_is_allowed_by_keys_alone(open_dialog: Opener, page: Page, stack: Stack, complaints: list[str]) -> None:
