@@ -41,7 +41,7 @@ def decide(policy: Policy, context: Context) -> Decision:
 
 
 def _refuse_too_large(context: Context) -> Decision:
-    return Fail("", context.too_large) if context.too_large else Proceed()
+    return Fail("TOKEN_LIMIT_EXCEEDED", context.too_large) if context.too_large else Proceed()
 
 
 def while_streaming(policy: Policy, used_tokens: int, limit: int | None) -> StreamDecision:

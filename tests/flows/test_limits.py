@@ -14,6 +14,7 @@ from dialogs.errors import Conflict, TooLarge
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
+from remediation.models import ContextEvent
 from tests.doubles.brains import LAST_RESORT, PACKAGE, Call, Prompt, Reply
 from tests.doubles.local_servers import LMStudioDouble
 from tests.flows.conftest import Minds, Serve, dialog_with, overflows, say
@@ -207,6 +208,7 @@ def test_a_denser_vocabulary_never_suspends_a_dialog(
             if status == "failed":
                 failed += 1
                 assert "too large for" in dialog.failure
+                assert ContextEvent.objects.filter(dialog=dialog, message=dialog.failure).exists(), "as /v1 looks it up"
                 say(dialog, "And now?")
                 assert dialog.turns.get(text="And now?").status == "answered", percent
     assert failed
