@@ -16,6 +16,7 @@ from django.utils import timezone
 from dialogs.actions.access import with_agent
 from dialogs.actions.attachments import Attached, digests, store_images, text_with
 from dialogs.actions.question_rows import close_question
+from dialogs.context import connected
 from dialogs.context.images import unseen_images
 from dialogs.context.limits import as_served
 from dialogs.context.served import Served, served_or_unknown
@@ -30,6 +31,7 @@ from dialogs.store.lease import end_running, release
 from dialogs.store.text import NUL, unstorable_reason
 from dominds.db.prepared import Select
 from dominds.llm.catalog.catalog import UnknownModel
+from dominds.llm.models.learned import with_learned
 from dominds.visible_text import is_blank
 from dominds.web.answer_headers import note_limit
 
@@ -361,8 +363,10 @@ def _unusable(dialog: Dialog, served: Served | UnknownModel, text: str, attached
         return str(served)
     if served.unusable:
         return served.unusable
-    if any(file.pixels for file in attached) and (unseen := unseen_images(as_served(served.model))):
-        raise Invalid(unseen)
+    if any(file.pixels for file in attached):
+        connected.follow()  # a worker may have been told since that the model sees none
+        if unseen := unseen_images(as_served(with_learned(served.model))):
+            raise Invalid(unseen)
     if large := too_large(dialog, served, text):
         raise TooLarge(large)
     return ""

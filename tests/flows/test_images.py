@@ -6,9 +6,11 @@ import pytest
 
 from dialogs.actions import messages, rewrite_requests
 from dialogs.actions.attachments import check_files
+from dialogs.context import connected
 from dialogs.context.view import view_of
 from dialogs.errors import Invalid
 from dialogs.models import Dialog
+from dominds.llm.models import learned
 from health.models import HealthSnapshot
 from remediation.models import RemediationRun
 from tests.doubles.brains import Prompt, Reply
@@ -111,6 +113,19 @@ def test_a_refusal_tells_that_a_model_is_blind(minds: Minds, monkeypatch: Any, c
             send(dialog, "and this?", ("b.png", picture()))
         name_server(blind, minds, monkeypatch, name, SEES)  # as these words advise where another model is loaded
         messages.post_message(dialog.pk, "and this?", attached=check_files([("b.png", picture())]))
+
+
+def test_a_page_refuses_by_what_a_worker_was_told(minds: Minds, monkeypatch: Any, redis_client: Any) -> None:
+    name = "vllm/qwen3-14b"
+    with start(name, answer, sees=False) as blind:
+        dialog = dialog_at(blind, minds, monkeypatch, name)
+        connected.connected()
+        of_page = connected._known
+        send(dialog, "what is this?", ("a.png", picture()))
+        learned.forget()
+        connected._known = of_page  # the page's process has not looked since
+        with pytest.raises(Invalid, match="takes no image"):
+            send(dialog, "and this?", ("b.png", picture()))
 
 
 def test_a_dialog_moves_to_a_model_that_turns_out_blind(minds: Minds, monkeypatch: Any) -> None:
