@@ -75,7 +75,7 @@ def carry(
     if not ledger:
         return Carried(view, ())
     unit = stand_in(UnitKind.SUMMARY, render_ledger(ledger), lost, toolbox, view, LEDGER_PREFIX)
-    position = _position(before, view)
+    position = _position(view)
     return Carried((*view[:position], unit, *view[position:]), ledger)
 
 
@@ -85,11 +85,9 @@ def removed_from(before: Units, after: Units) -> Units:
     return tuple(unit for unit in before if (unit.id, unit.messages) not in standing)
 
 
-def _position(before: Units, view: Units) -> int:
-    """Return the ledger's place: behind the first new account, else the last other one, else the system prompts."""
-    known = {unit.id for unit in before}
+def _position(view: Units) -> int:
+    """Return the ledger's place: behind the last account, else behind the system prompts."""
     accounts = [index for index, unit in enumerate(view) if unit.kind is UnitKind.SUMMARY]
-    new = [index for index in accounts if view[index].id not in known]
     if accounts:
-        return (new[0] if new else accounts[-1]) + 1
+        return accounts[-1] + 1
     return next((index for index, unit in enumerate(view) if unit.role is not UnitRole.SYSTEM), len(view))
