@@ -50,11 +50,8 @@ def ledger_lines(units: Units) -> tuple[str, ...]:
 
 
 def lost_talk(before: Units, after: Units) -> Talk:
-    """Read what was said in the units that ``after`` no longer shows as they were, beside what it shows. Important
-    units come first: there may not be room for all in a ledger.
-    """
-    lost = sorted(removed_from(before, after), key=lambda unit: unit.priority)
-    return talk_of(lost, after, lines_read_back(ledger_lines(before)))
+    """Read what was said in the units that ``after`` no longer shows as they were, beside what it shows."""
+    return talk_of(removed_from(before, after), after, lines_read_back(ledger_lines(before)))
 
 
 def carry(
