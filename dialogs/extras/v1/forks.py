@@ -44,7 +44,9 @@ def copyable(origin: Candidate | None) -> Candidate | None:
 
 
 def _shared_turns(origin: Candidate) -> QuerySet[Turn]:
-    placed = Turn.objects.filter(dialog=origin.dialog_id, position__isnull=False).order_by("position")
+    """Return the shared turns: none that came since the dialog was compared, from a request that was faster."""
+    placed = Turn.objects.filter(dialog=origin.dialog_id, position__isnull=False, seq__lte=origin.last_turn_seq)
+    placed = placed.order_by("position")
     later = origin.stored[origin.shared :]
     return placed.filter(position__lt=later[0].begin) if later else placed
 

@@ -14,9 +14,13 @@ from dialogs.actions.messages import post_message
 from dialogs.errors import Refusal
 from dialogs.extras.v1 import chat, conversations
 from dialogs.extras.v1.chat import ChatWriter
-from dialogs.extras.v1.history import Call, ClientMessage
+from dialogs.extras.v1.history import Call, ClientMessage, conversation_of
+from dialogs.extras.v1.matching.incoming import Incoming
 from dialogs.extras.v1.messages.answer import MessageWriter
 from dialogs.extras.v1.parsing import ChatRequest
+from dialogs.extras.v1.placing import places
+from dialogs.extras.v1.posting import post
+from dialogs.extras.v1.preparing import prepare
 from dialogs.extras.v1.responses import retrieval
 from dialogs.extras.v1.responses.answer import ResponseWriter
 from dialogs.extras.v1.responses.stored import Place
@@ -241,6 +245,21 @@ def test_a_branch_too_long_to_copy_is_stored_as_told(key: ApiKey, agent: str, mo
     assert (copied.forked_from_id, longer.forked_from_id) == (dialog.pk, None)
     texts = [[turn.text for turn in made.turns.order_by("seq")][:2] for made in (copied, longer)]
     assert texts == [["Hello", "Nice."]] * 2
+
+
+def test_a_branch_holds_nothing_that_came_while_it_was_looked_for(key: ApiKey, agent: str) -> None:
+    """Of two conversations that begin alike and go on at once, each is answered by its own words."""
+    told = [ClientMessage("user", "Hello"), ClientMessage("assistant", "Nice.")]
+    dialog = begun(key, agent, told[0])
+    drive(dialog.pk)
+    request = ChatRequest(model=agent, messages=(*told, ClientMessage("user", "Slower?")))
+    served = conversations.agent_of(request)
+    found = list(places(Incoming(key, *served, request, conversation_of(request.messages))))
+    assert begun(key, agent, *told, ClientMessage("user", "Faster?")).pk == dialog.pk
+    slower = next(run for place in found if (run := post(place, prepare(place))))
+    assert slower.dialog_id != dialog.pk
+    turns = Turn.objects.filter(dialog=slower.dialog_id).order_by("seq")
+    assert [turn.text for turn in turns] == ["Hello", "Nice.", "Slower?"]
 
 
 @pytest.mark.parametrize("kind", ["vllm", "ollama", "lmstudio"])
