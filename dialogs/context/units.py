@@ -9,13 +9,15 @@ from dominds.llm.messages import ImagePart, Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
 
 NO_RESULT = "[No result was recorded for this call.]"
+CUT_OFF = (Turn.Status.FAILED.value, Turn.Status.STOPPED.value)
 _ROLES = {role.value: role for role in Role}  # a look-up, since calling an enumeration costs three times as much
 _UNIT_ROLES = {role.value: role for role in UnitRole}
 
 
 def group(rows: Iterable[Any]) -> list[Unit]:
     """Turns into units: a tool call and its results are one. A result without its call is left out, a call without a
-    result gets a stand-in, so that no provider ever refuses the request for it."""
+    result gets a stand-in, so that no provider ever refuses the request for it. The beginning of an answer is
+    left out where another answer came in its place."""
     units: list[Unit] = []
     rows = list(rows)
     results = _results_of_calls(rows)
@@ -23,7 +25,8 @@ def group(rows: Iterable[Any]) -> list[Unit]:
         if row.role == "tool":
             continue
         if not row.tool_calls:
-            if row.text or row.attachments:
+            is_replaced = is_cut_off(row) and rows[at + 1 : at + 2] and rows[at + 1].role == row.role
+            if (row.text or row.attachments) and not is_replaced:
                 units.append(_says(row))
             continue
         calls = _calls(row.tool_calls)
@@ -40,6 +43,12 @@ def group(rows: Iterable[Any]) -> list[Unit]:
             )
         )
     return units
+
+
+def is_cut_off(row: Any) -> bool:
+    """Check for the beginning of an answer that failed or was stopped. It is part of the conversation once its user has
+    gone on from there."""
+    return row.status in CUT_OFF and row.role == "assistant"
 
 
 def _results_of_calls(rows: Sequence[Any]) -> dict[tuple[int, int], Any]:

@@ -10,7 +10,7 @@ from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subquery
 
 from dialogs.context.config import prompts_folder
-from dialogs.context.units import group, unit_from_json, unit_to_json
+from dialogs.context.units import group, is_cut_off, unit_from_json, unit_to_json
 from dialogs.context.view_cache import REMEMBERED_CHARS, Head, count_settled, messages_of
 from dialogs.models import Dialog, Drive, Round, Turn
 from dominds.db.prepared import Select
@@ -80,8 +80,9 @@ def view_of(dialog: Dialog) -> View:
     head = head.followed_by(_TURNS_SINCE(dialog.pk, dialog.round_number, head.position))
     if not connection.in_atomic_block:  # what a transaction under way has read may be rolled back
         _heads.put(start, head, head.weight)
-    waiting = group(head.open_rows)
-    if len(waiting) == 1:  # nothing was said since: the results are to come, and no rewrite parts a call from them
+    waiting = group(_without_cut_off(head.open_rows) if dialog.answering_seq is not None else head.open_rows)
+    if len(waiting) == 1 and waiting[0].role is UnitRole.TOOL:
+        # Nothing was said since: the results are to come, and no rewrite parts a call from them.
         waiting = [replace(waiting[0], pinned=True)]
     unsettled = messages_of(waiting)
     return View(
@@ -97,6 +98,12 @@ def view_of(dialog: Dialog) -> View:
         interrupted=head.interrupted,
         carried=frozenset(current.carried),
     )
+
+
+def _without_cut_off(rows: Sequence[Any]) -> Sequence[Any]:
+    """Leave out the beginning of an answer at the end: its message is answered again, and models take what they find
+    there for their own beginning, or refuse it."""
+    return rows[: next((end for end in range(len(rows), 0, -1) if not is_cut_off(rows[end - 1])), 0)]
 
 
 def view_of_turns(dialog: Dialog, turns: Sequence[Turn]) -> View:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dialogs.context.units import group
+from dialogs.context.units import group, is_cut_off
 from dialogs.models import Turn
 from dominds.llm.messages import Message, Role, chars_of
 from remediation.context import STAND_INS, Unit, Units
@@ -16,7 +16,8 @@ _CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of
 @dataclass(frozen=True, slots=True)
 class Head:
     """A view up to ``position``. ``settled`` are the units that no later turn can change, ``messages`` theirs;
-    ``open_rows`` are the turns from the first tool call on that still lacks a result."""
+    ``open_rows`` are the turns from the first tool call on that still lacks a result, or an answer at the end that was
+    cut off."""
 
     position: int
     settled: Units
@@ -25,7 +26,7 @@ class Head:
     summary_chars: int = 0  # of them, what stands for others
     result_chars: int = 0  # and what tools answered
     open_rows: tuple[Any, ...] = ()
-    interrupted: bool = False  # the newest turn is an answer that was cut for compaction
+    interrupted: bool = False  # the newest turn but for those cut off is an answer that was cut for compaction
     base_position: int = 0  # as in a view
     by_value: frozenset[str] = frozenset()
 
@@ -47,6 +48,7 @@ class Head:
             return self
         rows = (*self.open_rows, *rows)
         settled = count_settled(rows)
+        whole = next((row for row in reversed(rows) if not is_cut_off(row)), None)
         units = group(rows[:settled])
         messages = messages_of(units)
         return replace(
@@ -57,7 +59,7 @@ class Head:
             chars=self.chars + chars_of(messages),
             result_chars=self.result_chars + _of_tools(messages),
             open_rows=rows[settled:],
-            interrupted=rows[-1].status == Turn.Status.INTERRUPTED,
+            interrupted=whole.status == Turn.Status.INTERRUPTED if whole else self.interrupted,
         )
 
 
@@ -70,13 +72,14 @@ def _of_tools(messages: Sequence[Message]) -> int:
 
 
 def count_settled(rows: Sequence[Any]) -> int:
-    """Count the turns from the first on that have the results of all their calls."""
+    """Count the turns from the first on that have the results of all their calls, up to an answer at the end that was
+    cut off: another one may take its place."""
     settled, waiting = 0, set[str]()
     for place, row in enumerate(rows, 1):
         if row.tool_calls:
             waiting.update(call["id"] for call in row.tool_calls)
         elif row.role == Turn.Role.TOOL:
             waiting.discard(row.tool_call_id)
-        if not waiting:
+        if not waiting and not is_cut_off(row):
             settled = place
     return settled

@@ -11,6 +11,7 @@ from django.db.models import F, Q, QuerySet
 
 from dialogs.actions.attachments import digests, text_typed
 from dialogs.actions.questions import ASK_HUMAN
+from dialogs.context.units import is_cut_off
 from dialogs.extras.v1.history import Call, ClientMessage
 from dialogs.extras.v1.likeness import Exchange, exchanges_of
 from dialogs.models import Dialog, Turn
@@ -103,11 +104,10 @@ def _turns_in(dialog_id: UUID) -> QuerySet[Turn, Any]:
 
 def _messages_as_spoken(turns: Iterable[Any]) -> Iterator[ClientMessage]:
     """Yield a dialog's messages as its client saw them: a question to a person as text, its reply as the user's, and an
-    answer that was stopped only where no other took its place.
+    answer that was cut off only where no other took its place.
     """
     for turn, behind in pairwise((*turns, None)):
-        is_stopped = turn.status == Turn.Status.STOPPED and turn.role == Turn.Role.ASSISTANT
-        if is_stopped and behind is not None and behind.role == Turn.Role.ASSISTANT:
+        if is_cut_off(turn) and behind is not None and behind.role == Turn.Role.ASSISTANT:
             continue
         if turn.role == Turn.Role.ASSISTANT:
             text = turn.text + "".join(f"\n\n{question}" for question in questions_in(turn))

@@ -19,13 +19,15 @@ from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
 
 
-def turn(position: int, role: str, text: str, calls: tuple[str, ...] = (), result_of: str = "") -> Any:
+def turn(
+    position: int, role: str, text: str, calls: tuple[str, ...] = (), result_of: str = "", status: str = "complete"
+) -> Any:
     made = [{"id": call, "name": "look", "arguments": "{}"} for call in calls]
     return SimpleNamespace(
         seq=position,
         position=position,
         role=role,
-        status="complete",
+        status=status,
         text=text,
         tool_calls=made or None,
         tool_call_id=result_of,
@@ -37,16 +39,19 @@ def turn(position: int, role: str, text: str, calls: tuple[str, ...] = (), resul
 
 @st.composite
 def conversations(draw: st.DrawFn) -> list[Any]:
-    """Messages, answers and calls, whose results come at once, later, out of order or never."""
+    """Messages, answers, whole or cut off, and calls, whose results come at once, later, out of order or never."""
     rows: list[Any] = []
     waiting: list[str] = []
     for position in range(1, draw(st.integers(0, 24)) + 1):
-        kind = draw(st.sampled_from(["user", "answer", "calls", *["result"] * 3 * bool(waiting)]))
+        kind = draw(st.sampled_from(["user", "answer", "cut off", "calls", *["result"] * 3 * bool(waiting)]))
         match kind:
             case "user":
                 rows.append(turn(position, "user", f"m{position}"))
             case "answer":
                 rows.append(turn(position, "assistant", f"a{position}"))
+            case "cut off":
+                status = draw(st.sampled_from(["failed", "stopped"]))
+                rows.append(turn(position, "assistant", f"b{position}", status=status))
             case "calls":
                 made = tuple(f"c{position}-{n}" for n in range(draw(st.integers(1, 3))))
                 waiting += made

@@ -24,7 +24,7 @@ from tests.doubles.messages import MessagesDouble
 from tests.doubles.responses import ResponsesDouble
 from tests.doubles.serving import Double
 from tests.harness.live import with_agents
-from tests.harness.stack import Stack
+from tests.harness.stack import Stack, eventually
 
 WINDOW = 6_000
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -54,6 +54,7 @@ USED = (40, 7)  # tokens of each of these answers
 ENDS = {
     "Say it.": Reply("Done.", usage=USED),
     "Say it at length.": Reply("word " * 99, usage=USED),
+    "Say it slowly.": Reply("One word, " * 9, chunk_chars=10, chunk_seconds=0.2, usage=USED),
     "Look it up.": Reply(calls=(Call("get_time", {}),), usage=USED),
     "Say and look.": Reply("I look.", (Call("get_time", {}), Call("get_time", {"of": "day"})), usage=USED),
     "content_filter": Reply("No", finish="content_filter", usage=USED),
@@ -258,6 +259,23 @@ def test_a_response_says_how_full_its_context_is(client: OpenAI, stream: bool) -
 def test_a_stop_of_white_space_reaches_the_model(client: OpenAI, doubles: dict[str, Double]) -> None:
     ask(client, "local", user("Hi"), stop=["\n\n", "END"])
     assert doubles["local"].bodies[-1]["stop"] == ["\n\n", "END"]
+
+
+def test_an_answer_that_its_client_left_is_no_beginning_of_the_next(client: OpenAI, doubles: dict[str, Double]) -> None:
+    asked, claude = user("Say it slowly."), doubles["anthropic"]
+    with ask(client, "anthropic", asked, stream=True) as left:
+        begun = next(chunk for chunk in left if chunk.choices[0].delta.content)
+    stopped = dialog_of(begun).turns.filter(status="stopped", role="assistant")
+    eventually(stopped.exists)
+    again = ask(client, "anthropic", asked)
+    said = again.choices[0].message.content
+    assert said == ENDS["Say it slowly."].text
+    more = ask(client, "anthropic", asked, {"role": "assistant", "content": said}, user("Say it."))
+    assert dialog_of(more) == dialog_of(again) == dialog_of(begun)
+    assert [len(message["content"]) for message in claude.bodies[-1]["messages"]] == [1, 1, 1]
+    for generation in dialog_of(more).generations.filter(outcome="kept"):
+        assert sent_request(generation).differs == "", "and each can be made again"
+    assert claude.refusals == []
 
 
 # -- what is refused ---------------------------------------------------------------------------------------------------
