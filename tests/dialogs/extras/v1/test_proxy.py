@@ -213,6 +213,15 @@ def test_any_agent_honours_what_a_program_asks_for(client: OpenAI, doubles: dict
     assert "clear_mind" in [tool["function"]["name"] for tool in body["tools"]]
 
 
+def test_an_answer_without_a_bound_is_asked_for_like_one_of_which_nothing_is_said(
+    client: OpenAI, doubles: dict[str, Double]
+) -> None:
+    ask(client, "worker", user("As long as it takes"), max_tokens=-1)
+    ask(client, "worker", user("As long as you like"))
+    unbounded, plain = doubles["local"].bodies[-2:]
+    assert unbounded.get("max_tokens") == plain.get("max_tokens") != -1
+
+
 @pytest.mark.parametrize("stream", [False, True])
 def test_messages_end_as_the_models_own_server_ends_them(
     claude: Anthropic, doubles: dict[str, Double], stream: bool
