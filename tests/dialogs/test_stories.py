@@ -9,6 +9,7 @@ import json
 import os
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -75,14 +76,15 @@ def stack(servers: Mapping[str, LocalDouble], shared_stack: Stack, django_db_blo
         yield stack
 
 
-class Door:
-    """A way into one dialog. ``say`` returns the text of the answer and the prompt that was reported for it."""
+class Door(ABC):
+    """A way into one dialog."""
 
     def __init__(self, stack: Stack, person: User, agent: str) -> None:
         self.stack, self.agent, self.person = stack, agent, person
 
+    @abstractmethod
     def say(self, text: str) -> tuple[str, int]:
-        raise NotImplementedError
+        """Return the text of the answer, and the prompt that was reported for it."""
 
     @property
     def dialog(self) -> Dialog:
