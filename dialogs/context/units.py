@@ -9,7 +9,7 @@ from dominds.llm.messages import ImagePart, Message, Role, ToolCall
 from remediation.context import Unit, UnitKind, UnitRole
 
 NO_RESULT = "[No result was recorded for this call.]"
-CUT_OFF = (Turn.Status.FAILED.value, Turn.Status.STOPPED.value)
+CUT_STATUSES = (Turn.Status.FAILED.value, Turn.Status.STOPPED.value)
 _ROLES = {role.value: role for role in Role}  # a look-up, since calling an enumeration costs three times as much
 _UNIT_ROLES = {role.value: role for role in UnitRole}
 
@@ -48,7 +48,7 @@ def group(rows: Iterable[Any]) -> list[Unit]:
 def is_cut_off(row: Any) -> bool:
     """Check for the beginning of an answer that failed or was stopped. It is part of the conversation once its user has
     gone on from there."""
-    return row.status in CUT_OFF and row.role == "assistant"
+    return row.status in CUT_STATUSES and row.role == "assistant"
 
 
 def _results_of_calls(rows: Sequence[Any]) -> dict[tuple[int, int], Any]:

@@ -78,8 +78,9 @@ class Overloaded(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The provider says that the request is too long for the model, and perhaps how many tokens its prompt and the
-    window have. Never retried as it is.
+    """The provider says that the request is too long for the model. Never retried as it is.
+
+    Window, prompt and requested output are in tokens, as far as the provider names them.
     """
 
     kind = "context_overflow"
@@ -91,30 +92,16 @@ class ContextOverflow(ProviderError):
         retry_after_seconds: float | None = None,
         window: int | None = None,
         prompt_tokens: int | None = None,
+        output_tokens: int | None = None,
     ) -> None:
         super().__init__(message, retry_after_seconds=retry_after_seconds)
-        self.window, self.prompt_tokens = window, prompt_tokens
+        self.window, self.prompt_tokens, self.output_tokens = window, prompt_tokens, output_tokens
 
 
 class OutputBudgetTooLarge(ContextOverflow):
-    """The prompt fits, but not together with the output that was asked for: a request for less output may succeed.
-
-    Window, prompt and requested output are in tokens, as far as the provider names them.
-    """
+    """The prompt fits, but not together with the output that was asked for: a request for less output may succeed."""
 
     kind = "output_budget"
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        retry_after_seconds: float | None = None,
-        window: int | None = None,
-        prompt_tokens: int | None = None,
-        output_tokens: int | None = None,
-    ) -> None:
-        super().__init__(message, retry_after_seconds=retry_after_seconds, window=window, prompt_tokens=prompt_tokens)
-        self.output_tokens = output_tokens
 
     @property
     def room(self) -> int | None:

@@ -16,7 +16,7 @@ from remediation.strategies.outcome import has_calls
 from remediation.strategies.said import Talk, labelled, talk_of
 from remediation.strategies.stand_ins import text_counter
 from remediation.text.coverage import stems_of
-from remediation.text.marks import BY_RULE, CUT_OFF, CUT_ON, OMITTED
+from remediation.text.marks import BY_RULE, OMITTED, PART_BEGIN, PART_END
 from remediation.text.reading import asks
 from remediation.text.selection import density, fill
 from remediation.text.statements import Statement, statements_of
@@ -82,8 +82,8 @@ def shorten(text: str, room: int, count: Callable[[str], int], least: float = 0.
 def _cut(sentence: str, room: int, count: Callable[[str], int]) -> str:
     """Return the longest beginning, in whole words, that fits."""
     words = [*accumulate(sentence.split(), "{} {}".format)]
-    fitting = bisect_right(words, room, key=lambda beginning: count(beginning + CUT_OFF))
-    return words[fitting - 1] + CUT_OFF if fitting else ""
+    fitting = bisect_right(words, room, key=lambda beginning: count(beginning + PART_END))
+    return words[fitting - 1] + PART_END if fitting else ""
 
 
 def _join(
@@ -97,9 +97,9 @@ def _join(
         last = -1
         for place in group:
             words = statements[place].marked
-            if parts and parts[-1].endswith(CUT_OFF) and words.startswith(CUT_ON):
-                words = words.removeprefix(CUT_ON)
-                parts[-1] = parts[-1] if place > last + 1 else parts[-1].removesuffix(CUT_OFF)
+            if parts and parts[-1].endswith(PART_END) and words.startswith(PART_BEGIN):
+                words = words.removeprefix(PART_BEGIN)
+                parts[-1] = parts[-1] if place > last + 1 else parts[-1].removesuffix(PART_END)
             elif parts:  # entries of a list would run into one, and be read back so
                 parts[-1] += "" if ENDED.search(parts[-1]) else ";"
                 parts += [OMITTED] if place > last + 1 else []

@@ -14,7 +14,7 @@ BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 KEY_FACTS = "Key facts from messages that are no longer shown (rules still hold):"
 RULE = "Rule: "
 OMITTED = "[…]"
-CUT_OFF, CUT_ON = " …", "… "  # where a sentence was cut, and where its next part begins
+PART_END, PART_BEGIN = " …", "… "  # of a sentence that was cut into parts
 CUT = " [shortened; read_archive shows the rest]"  # behind what is left of an answer
 # Who speaks, by role and as the marks have it.
 SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}

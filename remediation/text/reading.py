@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count, groupby, pairwise
 
-from remediation.text.marks import CUT_OFF, CUT_ON, disarm
+from remediation.text.marks import PART_BEGIN, PART_END, disarm
 from remediation.text.secret_masking import redact
 
 LONGEST_STATEMENT = 400  # characters; what is longer than this and the marks about it is cut at a blank
@@ -292,8 +292,8 @@ def _split_long(sentence: str) -> Iterator[str]:
     while len(sentence) > LONGEST_STATEMENT + MARK_CHARS:
         cut = sentence.rfind(" ", LONGEST_STATEMENT // 2, LONGEST_STATEMENT)
         cut = LONGEST_STATEMENT if cut < 0 else cut
-        yield sentence[:cut] + CUT_OFF
-        sentence = CUT_ON + sentence[cut:].strip()
+        yield sentence[:cut] + PART_END
+        sentence = PART_BEGIN + sentence[cut:].strip()
     if len(sentence) > 2 or (len(sentence) == 2 and not sentence.isascii()):
         yield sentence
 

@@ -16,7 +16,7 @@ OURS = frozenset(
         prompt_cache_options prompt_cache_retention
         """.split()
 )
-UNBOUNDED = {"max_tokens": -1, "max_completion_tokens": -1}  # as programs for LM Studio and llama.cpp write it
+UNBOUNDED = (("max_tokens", -1), ("max_completion_tokens", -1))  # as programs for LM Studio and llama.cpp write it
 PEOPLE = ("user", "safety_identifier")  # kept apart here, whatever the model's provider makes of them
 # What nobody here can do, of a request and of what it holds, with the values that do not ask for it.
 REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
@@ -54,7 +54,7 @@ def params_in(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the model has to honour. Raises ``ApiError`` for what nobody can, and for unknown names."""
     params: dict[str, Any] = {}
     for name, value in body.items():
-        if value is None or name in OURS or (name in UNBOUNDED and value == UNBOUNDED[name]):
+        if value is None or name in OURS or (name, value) in UNBOUNDED:
             continue
         if name in REFUSED["request"]:
             check_offered("request", {name: value})
