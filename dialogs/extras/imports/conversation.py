@@ -5,6 +5,7 @@ import json
 import re
 from collections import Counter, OrderedDict, defaultdict, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -14,6 +15,7 @@ from dominds.llm.messages import Message, Role, ToolCall
 NAME = re.compile(r"[^a-zA-Z0-9_-]+")  # characters that no provider takes in a tool's name
 LONGEST_NAME = 64
 NUMBER = re.compile(r"\d+(\.\d*)?")
+WRITTEN_TIMES = ("%B %d, %Y %I:%M%p", "%Y-%m-%d@%Hh%Mm%Ss", "%Y/%m/%d %H:%M:%S")  # SillyTavern, and NextChat
 UNITS = (1, 1e3, 1e6, 1e9)  # of a second, in which times are counted
 NO_RESULT = "[The export holds no result of this call.]"
 
@@ -167,7 +169,14 @@ def moment_of(value: object) -> datetime | None:
             value = float(value)
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(next((part for size in UNITS if (part := value / size) < 1e11), value), UTC)
-        result = datetime.fromisoformat(value) if isinstance(value, str) else None
+        result = _written_moment(value) if isinstance(value, str) else None
     except (ValueError, OverflowError, OSError):
         return None
     return result.replace(tzinfo=result.tzinfo or UTC) if result else None
+
+
+def _written_moment(text: str) -> datetime:
+    for form in WRITTEN_TIMES:
+        with suppress(ValueError):
+            return datetime.strptime(text, form)
+    return datetime.fromisoformat(text)

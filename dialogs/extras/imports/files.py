@@ -1,5 +1,5 @@
-"""Files of exports: JSON, JSON lines, or a service's ZIP archive. An entry is read by the first
-format that knows it."""
+"""Files of exports: JSON, JSON lines, Markdown or plain text, or a service's ZIP archive. An entry is read by the
+first format that knows it."""
 
 import json
 import re
@@ -29,8 +29,10 @@ APPLES = "__MACOSX"  # a folder of its own files about the others
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
     "Known are ChatGPT's, Claude's, DeepSeek's and Grok's JSON files (or the ZIP archive that holds them), exports of "
-    "Open WebUI, LibreChat and llama.cpp's web interface, conversations of LM Studio and Jan, sessions of Gemini CLI, "
-    "Claude Code and Codex, Dominds' own exports in JSON, and lists of messages as model servers take them."
+    "Open WebUI, LibreChat and llama.cpp's web interface, conversations of LM Studio, Jan and SillyTavern, Google's "
+    "record of Gemini's activity as JSON, sessions of Gemini CLI, Claude Code and Codex, Dominds' own exports, lists "
+    "of messages as model servers take them, and Markdown or text in which lines such as “### User” and "
+    "“### Assistant” tell who speaks."
 )
 
 
@@ -153,16 +155,16 @@ def _entries(content: Any, depth: int = 0) -> Iterator[Item | Unreadable]:
     if isinstance(content, dict):
         inner = content.get("conversations")
         if message_lists.recognises({"messages": inner}):  # as ShareGPT names the messages of one
-            yield {**content, "messages": inner}
+            yield from message_lists.separate({**content, "messages": inner})
         elif isinstance(inner, list):
             yield from _entries(inner, depth)
         elif depth < DEEPEST and not any(form.recognises(content) for form in FORMATS):
             for value in content.values():
                 yield from _entries(value, depth + 1)
         else:
-            yield content
+            yield from message_lists.separate(content)
     elif message_lists.recognises({"messages": content}):
-        yield {"messages": content}
+        yield from message_lists.separate({"messages": content})
     elif isinstance(content, list) and depth <= DEEPEST:
         for item in content:
             yield from _entries(item, depth + isinstance(item, list))

@@ -4,7 +4,8 @@ the prompts that Google AI Studio saves, and what ``stored_messages`` knows.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from typing import Any
 
 from dialogs.extras.imports.conversation import (
@@ -18,7 +19,7 @@ from dialogs.extras.imports.conversation import (
     moment_of,
     text_of,
 )
-from dialogs.extras.imports.stored_messages import as_messages, block_of, role_in
+from dialogs.extras.imports.stored_messages import ANSWERING, as_messages, block_of, conversation_of, role_in
 from dialogs.extras.imports.tree import Node, current_path
 from dominds.llm.messages import Role
 
@@ -26,18 +27,33 @@ TEXTS = ("text", "input_text", "output_text")
 CALLS = ("function_call", "custom_tool_call", "tool_use")  # items, items, and blocks
 RESULTS = ("function_call_output", "custom_tool_call_output", "tool_result")
 THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
-ANSWERING = ("assistant", "model", "gpt", "ai", "bot", "gemini")
-CONTENTS = ("content", "text", "parts", "value", "message")
+CONTENTS = ("content", "text", "parts", "value", "message", "contentParts", "mes", "say")
 # Fields in which programs keep lists of messages, times, and the ids of a message and of the one before it.
 LISTS = ("messages", "contents", "responses", "history")
-TIMES = ("timestamp", "created_at", "create_time")
+TIMES = ("timestamp", "created_at", "create_time", "createdAt", "send_date", "time", "date")
+TITLES = ("title", "chatTitle", "name", "topic", "summary")
+HEADINGS = ("summary", "character_name")  # of entries beside messages: Claude Code, SillyTavern
 NAMES, PARENTS = ("_id", "id"), ("parent", "parent_response_id")
-FILES = ("extra", "file_attachments")
-UNTOLD = ("thoughts", "thinking", "reasoningContent", "agent_thinking_traces")
+FILES = ("extra", "file_attachments", "attachments", "experimental_attachments", "attachedFiles", "files", "images")
+UNTOLD = ("thoughts", "thinking", "reasoning", "reasoning_content", "reasoningContent", "agent_thinking_traces")
 
 
 def recognises(item: Item) -> bool:
     return any(map(_is_message, as_messages(_list_in(item))))
+
+
+def separate(item: Item) -> Iterator[Item]:
+    """Yield the item, or one for each conversation where its messages name several."""
+    listed = item.get("messages")
+    groups: dict[str, list[Any]] = {}
+    for entry in listed if isinstance(listed, list) else ():
+        inner = mapping(entry)
+        own = conversation_of(inner) if _is_message(entry) or not groups else next(reversed(groups))
+        groups.setdefault(own, []).append(entry)
+    if len(groups) < 2:
+        yield item
+    else:
+        yield from ({"messages": entries} for entries in groups.values())
 
 
 def _list_in(item: Item) -> list[Any]:
@@ -56,6 +72,7 @@ def _first_of(entry: Item, names: Sequence[str]) -> Any:
 def read(item: Item) -> Conversation:
     builder = Builder()
     about = {**mapping(item.get("conversation")), **mapping(item.get("conv")), **item}
+    headings: list[object] = [_first_of(about, TITLES)]
     for entry in _path(builder, list(as_messages(_list_in(item))), about.get("currNode")):
         kind = mapping(entry).get("type")
         if _is_message(entry):
@@ -64,8 +81,9 @@ def read(item: Item) -> Conversation:
             _add_block(builder, entry)
         else:
             builder.left_out["entries that are no messages"] += 1
-    given, title = _first_of(about, ("id", "sessionId")), _first_of(about, ("title", "chatTitle", "name", "summary"))
-    return builder.conversation("messages", given, title)
+            headings.append(_first_of(mapping(entry), HEADINGS))
+    title = next(filter(None, map(text_of, headings)), "")
+    return builder.conversation("messages", _first_of(about, ("id", "sessionId")), title)
 
 
 def _path(builder: Builder, entries: list[Any], end: object) -> list[Any]:
@@ -90,28 +108,56 @@ def _add(builder: Builder, message: Item) -> None:
         builder.left_out["hidden messages"] += 1
         return
     role, at = role_in(message), moment_of(_first_of(message, TIMES))
-    content = next(filter(None, map(message.get, CONTENTS)), None)
+    steps = list(_steps(_parts(message))) or [([], [])]
+    listed, beside = _listed_calls(message), _texts_beside(builder, message)
+    if not (any(parts or blocks for parts, blocks in steps) or listed or beside or any(map(message.get, UNTOLD))):
+        builder.left_out["messages without a text"] += 1
+    for number, (parts, blocks) in enumerate(steps, 1):
+        is_last = number == len(steps)
+        text = "\n\n".join(filter(None, (text_and_files(builder, parts), *(beside if is_last else ()))))
+        if role in ("system", "developer"):
+            builder.left_out["instructions"] += bool(text)
+        elif role in ("tool", "function", "observation") and not blocks:
+            given = _first_of(message, ("tool_call_id", "toolCallId", "name"))
+            builder.result(text, text_of(given), at)
+        elif role in ANSWERING:
+            _add_answer(builder, text, blocks, listed if is_last else [], at)
+        else:
+            for block in blocks:
+                _add_block(builder, block)
+            builder.say(Role.USER, text, at)
+    builder.left_out["thoughts"] += role in ANSWERING and any(map(message.get, UNTOLD))
+
+
+def _parts(message: Item) -> list[Any]:
+    """Return the parts of a message. Calls may stand in another list than the first that holds anything."""
     if message.get("isThought"):  # Google AI Studio
-        content = [{"type": THOUGHTS[0]}]
-    parts = list(map(block_of, content)) if isinstance(content, list) else [content]
-    blocks = [part for part in items(parts) if part.get("type") in (*CALLS, *RESULTS, *THOUGHTS)]
-    text = text_and_files(builder, [part for part in parts if part not in blocks] if blocks else content)
-    text = "\n\n".join(filter(None, (text, *_texts_beside(builder, message))))
-    if role in ("system", "developer"):
-        builder.left_out["instructions"] += bool(text)
-    elif role in ("tool", "function", "observation") and not blocks:
-        given = _first_of(message, ("tool_call_id", "toolCallId", "name"))
-        builder.result(text, text_of(given), at)
-    elif role in ANSWERING:
-        _add_answer(builder, message, text, blocks)
-    else:
-        for block in blocks:
-            _add_block(builder, block)
-        builder.say(Role.USER, text, at)
+        return [{"type": THOUGHTS[0]}]
+    contents = [content for content in map(message.get, CONTENTS) if content]
+    found = [list(map(block_of, content)) if isinstance(content, list) else [content] for content in contents]
+    calling = (parts for parts in found if any(part.get("type") in CALLS for part in items(parts)))
+    return [part for part in next(calling, found[0] if found else []) if part]
 
 
-def _add_answer(builder: Builder, message: Item, text: str, blocks: Sequence[Item]) -> None:
-    at, listed = moment_of(_first_of(message, TIMES)), _listed_calls(message)
+def _steps(parts: Sequence[Any]) -> Iterator[tuple[list[Any], list[Item]]]:
+    """Yield what is said and what are calls, results and thoughts, anew where a result is followed by words."""
+    said: list[Any] = []
+    blocks: list[Item] = []
+    for part in parts:
+        if isinstance(part, dict) and part.get("type") in (*CALLS, *RESULTS, *THOUGHTS):
+            blocks.append(part)
+            continue
+        if any(block["type"] in RESULTS or _result_in(block) is not None for block in blocks):
+            yield said, blocks
+            said, blocks = [], []
+        said.append(part)
+    if said or blocks:
+        yield said, blocks
+
+
+def _add_answer(
+    builder: Builder, text: str, blocks: Sequence[Item], listed: Sequence[Item], at: datetime | None
+) -> None:
     made = [block for block in blocks if block.get("type") in CALLS]
     calls = [*map(_call_in_list, listed), *map(_call, made)]
     if calls:
@@ -119,13 +165,16 @@ def _add_answer(builder: Builder, message: Item, text: str, blocks: Sequence[Ite
     else:
         builder.say(Role.ASSISTANT, text, at)
     for (given, _, _), call in zip(calls, (*listed, *made), strict=True):
-        if (result := _first_of(call, ("result", "response"))) is not None:
+        if (result := _result_in(call)) is not None:
             builder.result(_result_text(builder, result), given, at)
     for block in blocks:
         if block.get("type") in RESULTS:
             _add_block(builder, block)
-    thoughts = sum(block.get("type") in THOUGHTS for block in blocks)
-    builder.left_out["thoughts"] += thoughts + any(map(message.get, UNTOLD))
+    builder.left_out["thoughts"] += sum(block.get("type") in THOUGHTS for block in blocks)
+
+
+def _result_in(call: Item) -> Any:
+    return _first_of(call, ("result", "response"))
 
 
 def _texts_beside(builder: Builder, message: Item) -> list[str]:
@@ -133,6 +182,8 @@ def _texts_beside(builder: Builder, message: Item) -> list[str]:
     texts = []
     for name in FILES:
         listed = message.get(name)
+        if isinstance(listed, dict):  # SillyTavern
+            listed = [file for kind in ("image", "file", "files", "media") if (file := listed.get(kind))]
         for file in map(mapping, listed if isinstance(listed, list) else ()):
             content, title = text_of(file.get("content")), text_of(file.get("name")) or "file"
             builder.left_out["images and files"] += not content

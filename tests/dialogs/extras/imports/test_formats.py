@@ -360,6 +360,30 @@ SHAPES = {
         "object": "list",
         "data": [{"type": "message", **message} for message in LISTED],
     },
+    "SillyTavern": [
+        {"user_name": "Ann", "character_name": "Seraphina", "chat_metadata": {}},
+        {"name": "Ann", "is_user": True, "is_system": False, "mes": "Yes?", "send_date": "March 1, 2025 10:01am"},
+        {"name": "Seraphina", "is_user": False, "mes": "Yes.", "swipes": ["No.", "Yes."], "swipe_id": 1, "extra": {}},
+    ],
+    "Google's record of activity": [
+        {
+            "header": "Gemini Apps",
+            "title": "Prompted Yes?",
+            "time": "2026-03-02T09:15:00.000Z",
+            "products": ["Gemini Apps"],
+            "safeHtmlItem": [{"html": "<p>Ye<b>s.</b></p>"}],
+        }
+    ],
+    "Chatbox": {"session:1": {"name": "t", "messages": [{**one, "contentParts": one["content"]} for one in LISTED]}},
+    "Vercel's AI SDK": [
+        {"role": role, "content": "", "parts": [{"type": "step-start"}, {"type": "text", "text": said}]}
+        for role, said in QA
+    ],
+    "ChatGPT Exporter": {
+        "metadata": {},
+        "messages": [{"role": "Prompt", "say": "Yes?"}, {"role": "Response", "say": "Yes."}],
+    },
+    "speakers": [{"speaker": role, "text": said} for role, said in QA],
     "Google AI Studio": {
         "chunkedPrompt": {
             "chunks": [
@@ -376,13 +400,73 @@ SHAPES = {
 def test_a_question_and_its_answer_are_read_in_every_shape(export: Any) -> None:
     (payload,) = read(export)
     assert spoken(payload) == QA
-    assert not {kind for kind, count in payload.left_out.items() if count} - {"thoughts"}
+    assert not {kind for kind, count in payload.left_out.items() if count} - {
+        "thoughts",
+        "entries that are no messages",
+    }
+
+
+def test_a_role_play_of_several_keeps_who_speaks() -> None:
+    said = [("Ann", "Who is there?"), ("Bo", "Me."), ("Cy", "Me, too.")]
+    lines = [{"name": name, "is_user": name == "Ann", "is_system": False, "mes": text} for name, text in said]
+    lines[2] |= {"extra": {"image": "/user/a.png", "reasoning": "Hm."}}
+    (payload,) = read([{"character_name": "Bo", "chat_metadata": {}}, *lines])
+    assert payload.title == "Bo"
+    assert spoken(payload) == [
+        ("user", "Who is there?"),
+        ("assistant", "Bo: Me."),
+        ("assistant", "Cy: Me, too.\n\n[Attached, not imported: file]"),
+    ]
+    assert payload.left_out["images and files"] == 1
+
+
+def test_records_of_activity_become_a_conversation_a_day() -> None:
+    record = {"header": "Gemini Apps", "products": ["Gemini Apps"]}
+    days = read(
+        [
+            {**record, "title": "Prompted And wheat?", "time": "2026-03-03T09:00:00Z", "attachedFiles": ["a.png"]},
+            {**record, "title": "Used an extension", "time": "2026-03-02T10:00:00Z"},
+            {
+                **record,
+                "title": "Prompted Two?",
+                "time": "2026-03-02T09:30:00Z",
+                "safeHtmlItem": [{"html": "<ul><li>a &lt; b</li><li>c</li></ul>"}],
+            },
+            {**record, "title": "Prompted One?", "time": "2026-03-02T09:15:00Z"},
+        ]
+    )
+    assert [spoken(day) for day in days] == [
+        [("user", "And wheat?\n\n[Attached, not imported: file]")],
+        [("user", "One?"), ("user", "Two?"), ("assistant", "- a < b\n- c")],
+    ]
+
+
+def test_messages_that_name_their_conversations_are_not_mixed() -> None:
+    said = [{"role": "user", "content": f"{name}?", "topicId": name[0]} for name in ("a1", "b1", "a2")]
+    assert [[text for _, text in spoken(one)] for one in read({"state": {"messages": said}})] == [
+        ["a1?", "a2?"],
+        ["b1?"],
+    ]
+
+
+def test_words_behind_a_result_stay_behind_it() -> None:
+    call = {"type": "tool-weather", "toolCallId": "c1", "state": "output-available", "input": {}, "output": "8 C"}
+    parts = [{"type": "text", "text": "I look."}, call, {"type": "text", "text": "Cold."}]
+    (payload,) = read([{"role": "user", "content": "Yes?"}, {"role": "assistant", "parts": parts}])
+    assert spoken(payload)[1:] == [("assistant", "I look."), ("tool", "8 C"), ("assistant", "Cold.")]
+    assert payload.messages[1].message.tool_calls[0].name == "weather"
+
+
+def test_a_message_whose_text_is_not_found_is_counted() -> None:
+    (payload,) = read([{"role": "user", "content": "Yes?"}, {"role": "assistant", "blocks": ["b1"]}])
+    assert payload.left_out["messages without a text"] == 1
 
 
 @pytest.mark.parametrize(
     "given",
     [
         *(1774602000, 1774602000.0, 1774602000000, 1774602000 * 10**9, "1774602000", "1774602000000"),
+        *("March 27, 2026 9:00am", "2026-03-27@09h00m00s", "2026/3/27 09:00:00"),
         *("2026-03-27T09:00:00Z", {"$date": "2026-03-27T09:00:00Z"}, {"$date": {"$numberLong": "1774602000000"}}),
     ],
 )
