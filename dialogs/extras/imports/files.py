@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import structlog
 
-from dialogs.extras.imports import chatgpt, claude, librechat, message_lists, open_webui, own_export
+from dialogs.extras.imports import chatgpt, claude, librechat, message_lists, open_webui, own_export, written
 from dialogs.extras.imports.conversation import Conversation, Item, text_of
 
 log = structlog.get_logger(__name__)
@@ -24,6 +24,7 @@ SMALL_BYTES = 1_000_000
 # Names in an archive; large exports have several such files.
 CONVERSATIONS = re.compile(r"(?:^|[/\\])conversations[^/\\]*\.jsonl?$", re.I)
 OTHERS = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.jsonl?$", re.I)  # where no file has such a name
+WRITTEN = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.(?:md|markdown|txt)$", re.I)  # where no file is JSON
 DEEPEST = 3  # objects and lists around conversations, as ``data`` and ``chats``
 APPLES = "__MACOSX"  # a folder of its own files about the others
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
@@ -83,6 +84,7 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
         with zipfile.ZipFile(file) as archive:
             names = [each for each in archive.namelist() if not each.startswith(APPLES)]
             members = [*filter(CONVERSATIONS.search, names)] or [*filter(OTHERS.search, names)]
+            members = members or [*filter(WRITTEN.search, names)]
             inner = next((each for each in names if each.lower().endswith(".zip")), "")
             if inner and not members:
                 raise UnknownExport(f"{name} holds another archive, {inner}. Take that out and import it.")
@@ -122,6 +124,8 @@ def _content(text: bytes, name: str) -> Any:
     except UnicodeDecodeError:  # a character that was cut costs no more than itself
         return _content(text.decode(errors="replace").encode(), name)
     except (ValueError, RecursionError) as error:
+        if not text.lstrip().startswith((b"[", b"{")) and (told := written.conversation_in(text.decode("utf-8-sig"))):
+            return told
         parts = [*(_elements(text) if text.lstrip().startswith(b"[") else _lines(text))]
         if all(isinstance(part, Unreadable) for part in parts):
             raise UnknownExport(f"{name} is not JSON: {error}. {SAYS_WHAT_IS_KNOWN}") from None
