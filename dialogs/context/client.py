@@ -12,7 +12,7 @@ from operator import attrgetter
 from typing import Any
 
 from dialogs.models import Client, Dialog
-from dominds.llm.messages import Message, Role
+from dominds.llm.messages import NO_TOOL, Message, Role
 from remediation.context import Unit
 
 
@@ -75,6 +75,10 @@ def params_of(dialog: Dialog) -> dict[str, Any]:
 
 
 def required_tool_of(dialog: Dialog) -> str:
-    """Return the tool that the client insists on for the next answer, ``ANY_TOOL``, or nothing."""
+    """Return the tool that the client insists on for the next answer, ``ANY_TOOL``, ``NO_TOOL``, or nothing.
+
+    An agent that has tools of its own is not kept from all, and merely shown none of the client's.
+    """
     client = client_of(dialog)
-    return client.required_tool if client else ""
+    required = client.required_tool if client else ""
+    return "" if required == NO_TOOL and dialog.agent.kind.is_guided else required

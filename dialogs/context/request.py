@@ -14,7 +14,7 @@ from dialogs.context.model_calls import ModelCall
 from dialogs.context.reminder_statements import Statements, in_order, interleave, statements_of
 from dialogs.models import Dialog
 from dominds.llm.json_text import dump
-from dominds.llm.messages import ANY_TOOL, Message, Request, Role, ToolSpec, chars_of
+from dominds.llm.messages import ANY_TOOL, NO_TOOL, Message, Request, Role, ToolSpec, chars_of
 from dominds.llm.models.model import Forcing, ModelInfo
 
 GO_ON = (
@@ -83,22 +83,22 @@ def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form
     view, several = call.view, model.kind.takes_several_system
     first, system = client.system_messages_of(dialog, view.units, as_user=not form.takes_system, takes_several=several)
     instructions = "\n\n".join(filter(None, (client.instructions_of(dialog), first)))
-    offered = _tools_json(call.tools)
+    tools, force, called = _insist(call, model, form)
+    offered = _tools_json(tools)
     messages, left_out = sendable(view.messages, model)
     unlike = (str(left_out),) if left_out else ()
     beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *unlike)
     is_new_epoch = beginning != dialog.beginning
     statements = statements_of(dialog, len(view.messages), is_new_epoch=is_new_epoch)
-    forces = form.can_force and model.forcing is not Forcing.NONE
     recalled = call.recalled.text
-    once = Once(view.interrupted, recalled, call.nudge, call.guidance, "" if forces else call.tool_in_words)
+    once = Once(view.interrupted, recalled, call.nudge, call.guidance, called)
     added = messages_of(once)
     request = Request(
         model=model.model_id,
         instructions=instructions,
         messages=interleave(messages, in_order(system, statements)) + added,
-        tools=call.tools,
-        force=(call.required_tool or None) if forces else None,
+        tools=tools,
+        force=force,
         max_output_tokens=call.output,
         epoch=dialog.context_epoch + (is_new_epoch and bool(dialog.beginning)),
         conversation=str(dialog.pk),
@@ -120,6 +120,17 @@ def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form
         bound_to_once=bool(added) and model.is_bound,
         system=system,
     )
+
+
+def _insist(call: ModelCall, model: ModelInfo, form: Form) -> tuple[tuple[ToolSpec, ...], str | None, str]:
+    """Return the tools that are sent, the request's ``force``, and the tool that is asked for in words."""
+    wanted, tools = call.required_tool, call.tools
+    if wanted == NO_TOOL:
+        return (tools, wanted, "") if form.can_force and model.reads_tool_choice else ((), None, "")
+    if not wanted or not form.can_force or model.forcing is Forcing.NONE:
+        return tools, None, call.tool_in_words
+    is_named = model.forcing is not Forcing.REQUIRED or wanted == ANY_TOOL or len(tools) == 1
+    return tools, wanted, "" if is_named else call.tool_in_words
 
 
 def messages_of(once: Once) -> tuple[Message, ...]:

@@ -21,7 +21,9 @@ BESIDE_CLEAR = Result("Not called: it came together with clear_mind. Call one of
 
 
 def client_calls(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
-    """Return the calls that the client runs."""
+    """Return the calls that the client runs: of a proxy all, as those of the model itself, whatever was offered."""
+    if not dialog.agent.kind.is_guided:
+        return tuple(calls)
     offered = tools_for_dialog(dialog)
     return tuple(call for call in calls if call.name in offered and offered[call.name].is_clients)
 

@@ -149,6 +149,7 @@ def _keep(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
         return
     if reply.notice:
         change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=reply.notice)
+    repeats.note_ignored(attempt, reply)
     level = _report(change, attempt, reply.usage)
     set_counters(dialog, after_kept(counters_of(dialog), level, guided=attempt.generation.guided))
     if reply.tool_calls:

@@ -18,8 +18,9 @@ from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.request import Form
 from dialogs.models import ContextState, Dialog, ForcingRefusal, Generation
 from dialogs.runtime.attempts import Attempt
+from dialogs.runtime.stream_reply import Reply
 from dominds.db.prepared import Select
-from dominds.llm.messages import Request
+from dominds.llm.messages import NO_TOOL, Request
 from dominds.llm.models.learned import learn
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.models.room import LEAST_OUTPUT_TOKENS
@@ -39,6 +40,7 @@ from dominds.llm.provider import (
     TooLargeForRate,
 )
 from dominds.llm.providers.parts import ends_with_files
+from dominds.llm.stream import FinishReason
 from remediation.policies.retention import PRUNE
 
 REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
@@ -86,11 +88,8 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
             dialog.repeats = {**dialog.repeats, OUTPUT: most}
         case TooLargeForRate() if SHORTER not in dialog.repeats and (verb := _verb_for(dialog)):
             dialog.requested_rewrite, dialog.repeats = verb, {**dialog.repeats, SHORTER: _share_within_rate(error)}
-        case ForcingRefused() if request.force:
-            row = {"reason": str(error), "refused_at": Now()}
-            ForcingRefusal.objects.update_or_create(
-                provider=attempt.generation.provider, model=attempt.generation.model, defaults=row
-            )
+        case ForcingRefused() if request.force and not is_new:
+            _remember_unforced(attempt, str(error))
             dialog.repeats = {**dialog.repeats, UNFORCED: True}
         case RequestRefused() if type(error) is RequestRefused and attempt.forced and request.force:
             # Set even for other refusals, since not all providers name the reason.
@@ -100,6 +99,24 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case _:
             return is_new
     return True
+
+
+def note_ignored(attempt: Attempt, reply: Reply) -> None:
+    """Have tools asked for in words from now on, where a server passed over that one must be called.
+
+    Only what is assumed of its kind is corrected so: what the catalog states was tried.
+    """
+    if attempt.prepared.request.force in (None, NO_TOOL) or reply.tool_calls:
+        return
+    model = model_of(attempt.generation.dialog)
+    is_assumed = model.supports_tool_choice is None and not model.forced_tool
+    if is_assumed and reply.finish_reason == FinishReason.STOP:
+        _remember_unforced(attempt, "It answered without the call that it was to make.")
+
+
+def _remember_unforced(attempt: Attempt, reason: str) -> None:
+    call, row = attempt.generation, {"reason": reason, "refused_at": Now()}
+    ForcingRefusal.objects.update_or_create(provider=call.provider, model=call.model, defaults=row)
 
 
 def _share_within_rate(error: TooLargeForRate) -> float:

@@ -12,7 +12,7 @@ from dialogs.models import Agent, Dialog
 from dialogs.tools import archive, human, mcp, memory, milestone, workspace
 from dialogs.tools.mcp_config import current_config
 from dialogs.tools.tool import Tool
-from dominds.llm.messages import ToolSpec
+from dominds.llm.messages import NO_TOOL, ToolSpec
 from dominds.yaml_fields import quote_value
 from remediation.policies.policy import Policy
 
@@ -88,6 +88,9 @@ def tools_for_dialog(dialog: Dialog) -> dict[str, Tool]:
 
 
 def _tools_of_client(dialog: Dialog) -> dict[str, Tool]:
+    """Return the client's tools; none for an agent with tools of its own where the client wants no call."""
     client = client_of(dialog)
-    specs = [ToolSpec(**item) for item in client.tools] if client else []
+    if client is None or (client.required_tool == NO_TOOL and dialog.agent.kind.is_guided):
+        return {}
+    specs = [ToolSpec(**item) for item in client.tools]
     return {spec.name: Tool(spec) for spec in specs}

@@ -99,18 +99,18 @@ def chars_of(messages: Iterable[Message]) -> int:
     return texts + calls
 
 
-ANY_TOOL = "*"
+ANY_TOOL, NO_TOOL = "*", "-"
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
     """One model call.
 
-    ``force`` names the tool that the model has to call, or is ``ANY_TOOL``, as far as the provider can insist; the list
-    of tools stays whole, since caches and signed thinking bind to it. ``epoch`` counts rewrites of the conversation,
-    and changes of its instructions and tools. Reasoning of an earlier epoch is not sent, since the text that it was
-    about is gone. ``conversation`` is stable over a dialog and may serve as a provider's cache key. ``cursor`` is the
-    value that the previous stream of this conversation returned in ``Started``, or empty.
+    ``force`` names the tool that the model has to call, or is ``ANY_TOOL``, as far as the provider can insist, or
+    ``NO_TOOL``; the list of tools stays whole, since caches and signed thinking bind to it. ``epoch`` counts rewrites
+    of the conversation, and changes of its instructions and tools. Reasoning of an earlier epoch is not sent, since the
+    text that it was about is gone. ``conversation`` is stable over a dialog and may serve as a provider's cache key.
+    ``cursor`` is the value that the previous stream of this conversation returned in ``Started``, or empty.
     """
 
     model: str

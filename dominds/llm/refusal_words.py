@@ -108,7 +108,8 @@ FINAL_TEXT = re.compile(
 )
 FORCING_TEXT = re.compile(r"\btool[_ ]choice\b", re.I)
 FORCING_WRONG = re.compile(  # beside a mention of it
-    r"not support|unsupported|incompatible|not compatible|invalid|not allowed|may not|cannot"
+    r"not support|unsupported|incompatible|not compatible|invalid|not allowed|not permitted|may not|cannot"
+    r"|unrecogni[sz]ed|unexpected|unknown"
     r"|(only|must be) .{0,20}auto",
     re.I,
 )

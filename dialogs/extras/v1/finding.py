@@ -8,6 +8,7 @@ from dialogs.extras.v1.matching.clients import MATCHERS
 from dialogs.extras.v1.matching.digests import find_unanswered, most_alike
 from dialogs.extras.v1.matching.incoming import Candidate, Incoming
 from dialogs.extras.v1.matching.quoting import quotes_newest
+from dominds.llm.messages import NO_TOOL
 
 
 def find(incoming: Incoming) -> Candidate | None:
@@ -26,7 +27,8 @@ def find(incoming: Incoming) -> Candidate | None:
 def is_background(incoming: Incoming) -> bool:
     """Check whether a program asks beside a conversation: for its title, its tags, a commit's message or the like."""
     request, conversation = incoming.request, incoming.conversation
-    asks_for_value = len(request.tools) == 1 and request.required_tool  # a tool in the place of a schema
+    # A tool that must be called stands in the place of a schema.
+    asks_for_value = len(request.tools) == 1 and request.required_tool not in ("", NO_TOOL)
     if request.tools and not asks_for_value:
         return False
     if any(message.role != "user" for message in (*conversation.before, *conversation.results)):

@@ -18,7 +18,7 @@ from dialogs.extras.v1.options import check_offered, params_in
 from dialogs.store.text import unstorable_reason
 from dominds.budgets import CONVERSATION_MESSAGES
 from dominds.llm.json_text import dump
-from dominds.llm.messages import ANY_TOOL
+from dominds.llm.messages import ANY_TOOL, NO_TOOL
 
 TOOL_NAME = re.compile(r"[A-Za-z0-9_.-]{1,64}")
 MAX_ID = 120  # characters of an id, and of the name of a call that was made, as they are stored
@@ -348,7 +348,7 @@ def _tools(body: dict[str, Any]) -> list[dict[str, Any]]:
     names = [tool["name"] for tool in tools]
     if len(names) > len(set(names)):
         raise invalid("Two tools have the same name.", "tools")
-    return [] if body.get("tool_choice") == "none" else tools
+    return tools
 
 
 def _tool(value: Any, param: str) -> dict[str, Any]:
@@ -376,8 +376,10 @@ def _tool(value: Any, param: str) -> dict[str, Any]:
 
 
 def _required_tool(choice: Any, tools: list[dict[str, Any]]) -> str:
-    """Return the tool that must be called, or any of them."""
+    """Return the tool that must be called, any of them, or that none may be."""
     names = [tool["name"] for tool in tools]
+    if choice == "none" and tools:
+        return NO_TOOL
     if choice in (None, "auto", "none"):
         return ""
     if choice == "required":

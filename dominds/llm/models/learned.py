@@ -22,6 +22,8 @@ _LESSONS: tuple[tuple[str, str, Any], ...] = (
     # DeepSeek, in both dresses; Kimi
     (r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)", "echo", Echo.CALLS),
     (r"missing a thought_signature", "echo", Echo.SIGNATURES),  # Google
+    # LM Studio, and validators that take a word alone
+    (r"tool_choice\b.{0,80}(type: .?object|(should|must) be a (valid )?string)", "forced_tool", "required"),
     (r"bound to a different conversation", "is_bound", True),  # Anthropic
     (r"roles must alternate|must alternate between .?user.? and .?assistant", "alternates", True),  # chat templates
     # Mistral
@@ -48,6 +50,7 @@ def _are_modalities(value: Any) -> bool:
 
 SOUND: Mapping[str, Callable[[Any], bool]] = {
     "echo": lambda value: value in list(Echo),
+    "forced_tool": lambda value: value == "required",
     **dict.fromkeys(("is_bound", "alternates", "nine_ids"), lambda value: value is True),
     "modalities": _are_modalities,
     **dict.fromkeys(("context_length", "output_length", "description_chars", "most_tools"), _is_bound),

@@ -132,7 +132,7 @@ class ProviderKind:
     sees: AskSight | None = field(default=None, repr=False)
     count_tokens: CountTokens | None = field(default=None, repr=False)
     form: Form = Form()
-    can_force: bool = False  # the assumption for a model of which the catalog says nothing
+    can_force: bool = True  # reads tool_choice: the assumption for a model of which the catalog says nothing
     takes_several_system: bool = False  # messages in the beginning, of which ``Request.instructions`` are the first
     embeds: bool = False  # answers at /embeddings in OpenAI's format
     forcing: Forcing = Forcing.NAMED
@@ -214,6 +214,11 @@ class ModelInfo:
         """Return the longest prompt in tokens: the window, or less if the provider reserves room for output."""
         stated = [length for length in (self.context_length, self.input_length) if length is not None]
         return min(stated, default=None)
+
+    @property
+    def reads_tool_choice(self) -> bool:
+        """Check whether a request may at least say that no tool is to be called."""
+        return self.kind.can_force if self.supports_tool_choice is None else self.supports_tool_choice
 
     @property
     def forcing(self) -> Forcing:

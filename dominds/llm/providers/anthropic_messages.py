@@ -11,7 +11,7 @@ from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
 from dominds.llm.json_text import dump, is_whole
-from dominds.llm.messages import ANY_TOOL, Request, ToolCall, ToolSpec
+from dominds.llm.messages import ANY_TOOL, NO_TOOL, Request, ToolCall, ToolSpec
 from dominds.llm.models.dialects import ANTHROPIC_MESSAGES, MESSAGES, ONE_CALL, SAMPLING
 from dominds.llm.models.model import (
     MODALITIES,
@@ -79,7 +79,6 @@ ANTHROPIC = ProviderKind(
     "anthropic",
     connect,
     label="Anthropic (Messages)",
-    can_force=True,
     echo=Echo.SENT,
     params=ANTHROPIC_MESSAGES,
     form=Form(plain_keys=True),
@@ -116,14 +115,16 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         body["system"] = [{"type": "text", "text": request.instructions, **CACHE_HERE}]
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.force and model.forcing is not Forcing.NONE:
+        if request.force == NO_TOOL:
+            body["tool_choice"] = {"type": "none"}
+        elif request.force and model.forcing is not Forcing.NONE:
             body["tool_choice"] = _choice(request.force, model.forcing)
             turn_thinking_off(body, model.thinking_off)
     if thinking := _thinking(request, model, body):
         body["thinking"] = thinking
     else:
         body.pop("thinking", None)
-    if body.pop(ONE_CALL, False) and request.tools:
+    if body.pop(ONE_CALL, False) and request.tools and request.force != NO_TOOL:
         body["tool_choice"] = {"type": "auto", **body.get("tool_choice", {}), ONE_CALL: True}
     return body
 
@@ -141,7 +142,8 @@ def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[
     stated: dict[str, Any] = dict(body.get("thinking") or {})
     if stated.get("type") == "enabled":
         room = body["max_tokens"] * 3 // 4
-        if "tool_choice" in body or room < LEAST_BUDGET_TOKENS or _lacks_thinking(body["messages"]):
+        is_forced = body.get("tool_choice") not in (None, {"type": "none"})
+        if is_forced or room < LEAST_BUDGET_TOKENS or _lacks_thinking(body["messages"]):
             return {}
         stated["budget_tokens"] = min(stated.get("budget_tokens", room), room)
     if model.kind == ANTHROPIC and model.thinking in (Thinking.ALWAYS, Thinking.ON):

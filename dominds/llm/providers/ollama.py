@@ -58,6 +58,7 @@ OLLAMA = ProviderKind(
     openai_chat.connect,
     label="Ollama",
     is_local=True,
+    can_force=False,  # it does not read tool_choice
     takes_several_system=True,
     embeds=True,
     loaded_window=loaded_limit,

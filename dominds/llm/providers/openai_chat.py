@@ -12,7 +12,18 @@ from dominds.llm.complaints import VAGUE, complaint_of_payload
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.json_text import arguments_text, dump, is_whole
-from dominds.llm.messages import ANY_TOOL, FilePart, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.messages import (
+    ANY_TOOL,
+    NO_TOOL,
+    FilePart,
+    ImagePart,
+    Message,
+    Part,
+    Request,
+    Role,
+    ToolCall,
+    ToolSpec,
+)
 from dominds.llm.models.model import Echo, Forcing, ModelInfo, ProviderKind
 from dominds.llm.models.params import in_body, turn_thinking_off
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replay
@@ -94,7 +105,9 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
     }
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.force and model.forcing is not Forcing.NONE:
+        if request.force == NO_TOOL:
+            body["tool_choice"] = "none"
+        elif request.force and model.forcing is not Forcing.NONE:
             body["tool_choice"] = _choice(request.force, request.tools, model.forcing)
             turn_thinking_off(body, model.thinking_off)
     if request.max_output_tokens is not None:

@@ -10,7 +10,7 @@ from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import openai_exchange
 from dominds.llm.json_text import arguments_text, dump, is_whole
-from dominds.llm.messages import ANY_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.messages import ANY_TOOL, NO_TOOL, ImagePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.dialects import RESPONSES
 from dominds.llm.models.model import MODALITIES, Forcing, Form, ImageBounds, ModelInfo, PartSizes, ProviderKind
 from dominds.llm.models.params import in_body
@@ -65,7 +65,6 @@ OPENAI = ProviderKind(
     "openai",
     connect,
     label="OpenAI (Responses)",
-    can_force=True,
     takes_several_system=True,
     embeds=True,
     forcing=Forcing.ALLOWED,
@@ -98,7 +97,9 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         body["prompt_cache_key"] = request.conversation
     if request.tools:
         body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.force and model.forcing is not Forcing.NONE:
+        if request.force == NO_TOOL:
+            body["tool_choice"] = "none"
+        elif request.force and model.forcing is not Forcing.NONE:
             body["tool_choice"] = _choice(request.force, model.forcing)
             body.update(model.thinking_off)
     if request.max_output_tokens is not None:

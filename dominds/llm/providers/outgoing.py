@@ -16,7 +16,7 @@ import orjson
 import structlog
 
 from dominds.llm.json_text import NotJson, dump, parse
-from dominds.llm.messages import ANY_TOOL, FilePart, Message, Part, Request, Role, ToolCall, ToolSpec
+from dominds.llm.messages import ANY_TOOL, NO_TOOL, FilePart, Message, Part, Request, Role, ToolCall, ToolSpec
 from dominds.llm.models.model import Form, ModelInfo
 from dominds.llm.providers.schemas import Unfit, close_objects, fit_schema, is_closed, original_keys
 
@@ -59,9 +59,9 @@ def fit(request: Request, form: Form) -> Request:
     for name, reason in left_out:
         _tell(name, reason)
     force = request.force
-    if force and force != ANY_TOOL:
+    if force and force not in (ANY_TOOL, NO_TOOL):
         force = wire_name(force)
-    if force and not (tools if force == ANY_TOOL else [tool for tool in tools if tool.name == force]):
+    if force and not (tools if force in (ANY_TOOL, NO_TOOL) else [tool for tool in tools if tool.name == force]):
         force = None
     messages = fit_history(request.messages, form)
     if (messages, tools, force) == (request.messages, request.tools, request.force):

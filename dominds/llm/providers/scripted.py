@@ -111,7 +111,7 @@ class Scripted:
 
 
 SCRIPTED = ProviderKind(
-    "scripted", lambda model, key: Scripted(Path(model.script)), is_server=False, can_force=True, modalities=MODALITIES
+    "scripted", lambda model, key: Scripted(Path(model.script)), is_server=False, modalities=MODALITIES
 )
 
 

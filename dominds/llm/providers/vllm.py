@@ -22,5 +22,4 @@ VLLM = ProviderKind(
     embeds=True,
     modalities=("text", "image"),
     loaded_window=loaded_limit,
-    can_force=True,
 )

@@ -19,7 +19,7 @@ from dialogs.models import Dialog, Generation
 from dialogs.queries.sent_requests import sent_request
 from tests.dialogs.factories import UserFactory
 from tests.doubles.brains import Call, Prompt, Reply
-from tests.doubles.local_servers import VLLMDouble
+from tests.doubles.local_servers import LMStudioDouble, OllamaDouble, VLLMDouble
 from tests.doubles.messages import MessagesDouble
 from tests.doubles.responses import ResponsesDouble
 from tests.doubles.serving import Double
@@ -55,6 +55,7 @@ ENDS = {
     "Say it.": Reply("Done.", usage=USED),
     "Say it at length.": Reply("word " * 99, usage=USED),
     "Say it slowly.": Reply("One word, " * 9, chunk_chars=10, chunk_seconds=0.2, usage=USED),
+    "Call another.": Reply(calls=(Call("get_moon", {}),), usage=USED),
     "Look it up.": Reply(calls=(Call("get_time", {}),), usage=USED),
     "Say and look.": Reply("I look.", (Call("get_time", {}), Call("get_time", {"of": "day"})), usage=USED),
     "content_filter": Reply("No", finish="content_filter", usage=USED),
@@ -84,8 +85,12 @@ def doubles() -> Iterator[dict[str, Double]]:
         VLLMDouble(brain, model="local", window=WINDOW) as local,
         ResponsesDouble("openai-5.6", brain) as gpt,
         MessagesDouble("anthropic-5.5", brain) as claude,
+        VLLMDouble(brain, model="takes") as takes,
+        LMStudioDouble(brain, model="words", window=WINDOW) as words,
+        OllamaDouble(brain, model="deaf", window=WINDOW) as deaf,
     ):
-        yield {"local": local, "openai": gpt, "anthropic": claude}
+        servers: dict[str, Double] = {"takes": takes, "words": words, "deaf": deaf}
+        yield {"local": local, "openai": gpt, "anthropic": claude, **servers}
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +102,8 @@ def stack(shared_stack: Stack, doubles: dict[str, Double], django_db_blocker: An
         "anthropic": ("anthropic", claude.url, {claude.model: {"context_length": 100_000, "output_length": 4_000}}),
         "away": ("openai-compatible", NOWHERE, {"away": {"context_length": 8_000}}),
     }
+    for name in ("takes", "words", "deaf"):
+        kinds[name] = ("openai-compatible", f"{doubles[name].url}/v1", {name: {"context_length": WINDOW}})
     providers = {
         name: {"name": name, "apiType": kind, "baseUrl": url, "apiKeyEnvVar": "SOME_KEY", "models": models}
         for name, (kind, url, models) in kinds.items()
@@ -193,6 +200,48 @@ def test_only_the_clients_tools_are_offered_and_any_may_be_required(client: Open
     body = doubles["anthropic"].bodies[-1]  # this model cannot be made to: it is asked to
     assert "expects a call of a tool" in json.dumps(body["messages"][-1])
     assert all(double.refusals == [] for double in doubles.values())
+
+
+NAMED: Any = {"type": "function", "function": {"name": "get_time"}}
+
+
+@pytest.mark.parametrize(
+    ("server", "choices"),
+    [("takes", [NAMED, NAMED]), ("words", [NAMED, "required", "required"]), ("deaf", [NAMED, None])],
+)
+def test_a_server_of_which_nothing_is_known_is_made_to_call(
+    client: OpenAI, doubles: dict[str, Double], server: str, choices: list[Any]
+) -> None:
+    """One that takes the tool's name, one that refuses it, and one that passes it over and is asked in words then."""
+    asked: Any = {"tools": [WEATHER, TIME], "tool_choice": NAMED}
+    answers = [ask(client, server, user(f"When, for the {time} time?"), **asked) for time in ("first", "second")]
+    bodies = doubles[server].bodies[-len(choices) :]
+    assert [body.get("tool_choice") for body in bodies] == choices
+    called = [bool(answer.choices[0].message.tool_calls) for answer in answers]
+    assert called == ([False, False] if server == "deaf" else [True, True])
+    in_words = ["expects a call of the tool get_time" in json.dumps(body["messages"]) for body in bodies]
+    assert in_words == [choice in ("required", None) for choice in choices]
+
+
+@pytest.mark.parametrize(
+    ("server", "choice"),
+    [("takes", "none"), ("openai", "none"), ("anthropic", {"type": "none"}), ("words", "none"), ("worker", None)],
+)
+def test_a_call_that_is_not_wanted_leaves_the_tools_in_sight(
+    client: OpenAI, doubles: dict[str, Double], server: str, choice: Any
+) -> None:
+    """An agent with tools of its own goes on with these alone."""
+    texts = [user("Look it up.")]
+    first = ask(client, server, *texts, tools=[TIME])
+    (call,) = first.choices[0].message.tool_calls
+    texts += [first.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": "Noon"}]
+    last = ask(client, server, *texts, tools=[TIME], tool_choice="none")
+    assert last.choices[0].message.content == "You said: Noon"
+    before, body = doubles["local" if server == "worker" else server].bodies[-2:]
+    assert body.get("tool_choice") == choice
+    assert (body["tools"] == before["tools"]) == (server != "worker")
+    assert "get_time" in json.dumps(body["tools"]) or server == "worker"
+    assert dialog_of(last).pk == dialog_of(first).pk
 
 
 @pytest.mark.parametrize("name", ["local", "openai", "anthropic"])
@@ -501,7 +550,7 @@ FACES: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
         (),
     ),
 }
-SAID = ("Say it.", "Say it at length.", "Look it up.", "Say and look.")
+SAID = ("Call another.", "Say it.", "Say it at length.", "Look it up.", "Say and look.")
 # How long what it wrote to its cache is kept, a provider tells nobody but its own account.
 OF_EACH_SERVER = ("created", "created_at", "model", "call_id", "instructions", "tools", "store", "cache_creation")
 HEADERS = {"messages": {"anthropic-version": "2023-06-01"}}

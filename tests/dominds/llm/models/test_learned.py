@@ -12,6 +12,7 @@ from dominds.llm.models import learned
 from dominds.llm.models.model import Echo, ModelInfo
 from dominds.llm.provider import (
     ContextOverflow,
+    ForcingRefused,
     ImagesRefused,
     OutputAboveMaximum,
     Overloaded,
@@ -24,7 +25,7 @@ from tests.dominds.llm.asking import ask, info
 from tests.doubles.brains import Call, Prompt, Reply
 from tests.doubles.chat import ChatDouble
 from tests.doubles.chat_families import CLOUDS
-from tests.doubles.local_servers import LlamaCppDouble
+from tests.doubles.local_servers import LlamaCppDouble, LMStudioDouble
 
 
 @pytest.fixture(autouse=True)
@@ -126,6 +127,7 @@ def brain(prompt: Prompt) -> Reply:
 
 LONG = ToolSpec("look", "Look outside. " * 200, {"type": "object", "properties": {}})
 LOOK = ToolSpec("look", "Look outside.", {"type": "object", "properties": {}})
+WAIT = ToolSpec("wait", "Wait.", {"type": "object", "properties": {}})
 
 
 @pytest.mark.server
@@ -151,6 +153,18 @@ def test_a_thinking_model_under_an_own_id_is_refused_once() -> None:
             results = (Message(Role.TOOL, "Rain.", tool_call_id=call.id) for call in finished.tool_calls)
             messages = (*messages, said, *(results if finished.tool_calls else (Message(Role.USER, "And now?"),)))
         assert refusals == 1
+
+
+@pytest.mark.server
+def test_a_server_that_is_told_by_a_word_alone_gets_it() -> None:
+    with LMStudioDouble(brain) as double:
+        model = ModelInfo("mine", double.model, "M", OPENAI_COMPATIBLE, f"{double.url}/v1")
+        request = Request(double.model, "", (Message(Role.USER, "And?"),), (LOOK, WAIT), force="look")
+        with pytest.raises(ForcingRefused) as refused:
+            ask(model.kind.connect(model, ""), request)
+        assert learned.learn(model, refused.value)
+        assert ask(model.kind.connect(learned.with_learned(model), ""), request).finished.tool_calls
+        assert double.bodies[-1]["tool_choice"] == "required"
 
 
 @pytest.mark.server

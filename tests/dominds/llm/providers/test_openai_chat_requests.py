@@ -7,12 +7,15 @@ from typing import Any
 import orjson
 import pytest
 
-from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
+from dominds.llm.messages import NO_TOOL, FilePart, ImagePart, Message, Request, Role, ToolCall
 from dominds.llm.models.model import ProviderKind
 from dominds.llm.models.traits import traits_of, with_traits
 from dominds.llm.provider import RequestRefused
+from dominds.llm.providers.anthropic_messages import ANTHROPIC
 from dominds.llm.providers.lmstudio import LMSTUDIO
+from dominds.llm.providers.ollama import OLLAMA
 from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE, request_body
+from dominds.llm.providers.openai_responses import OPENAI
 from dominds.llm.providers.vllm import VLLM
 from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask, info, owner
 from tests.dominds.llm.model_server import ModelServer
@@ -70,14 +73,16 @@ NAMED = {"type": "function", "function": {"name": "clear_mind"}}
 @pytest.mark.parametrize(
     ("kind", "fields", "choice"),
     [
-        (OPENAI_COMPATIBLE, {}, None),
+        (OPENAI_COMPATIBLE, {}, NAMED),
+        (OPENAI_COMPATIBLE, {"supports_tool_choice": False}, None),
         (OPENAI_COMPATIBLE, {"supports_tool_choice": True}, NAMED),
         (OPENAI_COMPATIBLE, {"forced_tool": "yes"}, NAMED),
         (OPENAI_COMPATIBLE, {"forced_tool": "required"}, "required"),
         (OPENAI_COMPATIBLE, {"forced_tool": "no"}, None),
         (OPENAI_COMPATIBLE, {"forced_tool": "no", "supports_tool_choice": True}, NAMED),
         (OPENAI_COMPATIBLE, {"forced_tool": "yes", "supports_tool_choice": False}, None),
-        (LMSTUDIO, {"supports_tool_choice": True}, "required"),  # it refuses the object form
+        (LMSTUDIO, {}, "required"),  # it refuses the object form
+        (OLLAMA, {}, None),  # it does not read it
         (VLLM, {}, NAMED),
     ],
 )
@@ -85,6 +90,17 @@ def test_a_forced_tool_leaves_the_list_whole(kind: ProviderKind, fields: dict[st
     body = orjson.loads(request_body(replace(TALK, force="clear_mind"), owner(), info(kind, **fields)))
     assert [tool["function"]["name"] for tool in body["tools"]] == ["clear_mind", "add_reminder"]
     assert body.get("tool_choice") == choice
+
+
+@pytest.mark.parametrize("kind", [OPENAI_COMPATIBLE, OPENAI, ANTHROPIC])
+def test_a_call_is_forbidden_where_it_could_not_be_forced(kind: ProviderKind) -> None:
+    """Budgets of thinking stay, and so does the list of tools."""
+    params = {"thinking": {"type": "enabled", "budget_tokens": 1_024}, "disable_parallel_tool_use": True}
+    model = info(kind, forced_tool="no", model_params=params if kind is ANTHROPIC else {})
+    request = replace(TALK, force=NO_TOOL, max_output_tokens=4_000)
+    body = orjson.loads(model.kind.connect(model, "").stream(request).body)
+    assert (body["tool_choice"], len(body["tools"])) == ({"type": "none"} if kind is ANTHROPIC else "none", 2)
+    assert kind is not ANTHROPIC or body["thinking"]["type"] == "enabled"
 
 
 def test_a_list_of_one_is_named_by_required() -> None:
