@@ -21,8 +21,9 @@ class HealthSnapshotAdmin(RecordAdmin):
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         """Order one dialog's snapshots by the index of its calls.
 
-        Ordered by id alone, PostgreSQL would read all snapshots from the newest back to those of an old dialog. It
-        drops a column that equals a constant from the order, so the filter is a range.
+        Ordered by id alone, PostgreSQL would read all snapshots from the newest back to those of an old dialog. The
+        search filters by a range (``gte`` and ``lte``), since PostgreSQL drops a column that equals a constant from
+        the order.
         """
         by_dialog = as_id(request.GET.get("q", ""))
         return ("generation__dialog", "-generation") if by_dialog else self.ordering

@@ -22,7 +22,7 @@ def catalog_is_sound(**_: Any) -> list[checks.CheckMessage]:
 
 
 def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
-    """Report one line for each class, the unusable first; a real file has hundreds of remarks."""
+    """Report one line for each class of problems, the unusable first, since a real file has hundreds of remarks."""
     for result in classes_of(catalog.problems):
         kind = checks.Info if result.severity is Severity.REMARK else checks.Warning
         hint = DETAILS if len(result.problems) > 1 else None
@@ -30,7 +30,7 @@ def _problems(catalog: Catalog) -> Iterator[checks.CheckMessage]:
 
 
 def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
-    """Warn of limits that somebody set. A window smaller than the default optimum is only worth knowing."""
+    """Warn of contradictions that somebody's limits cause. A window below the default optimum is only a remark."""
     small: list[str] = []
     for model in models:
         name = f"{model.provider_id}/{model.model_id}"
@@ -51,7 +51,7 @@ def _traps(models: Iterable[ModelInfo]) -> Iterator[checks.CheckMessage]:
 
 
 def _ignored_limit(model: ModelInfo, name: str) -> Iterator[checks.CheckMessage]:
-    """Warn of a limit that has no effect, since only the length counts with which LM Studio loaded the model."""
+    """Warn of a limit without effect: LM Studio's models have the length with which they were loaded."""
     if model.context_length is not None or model.input_length is not None:
         yield checks.Warning(
             f"{name}: context_length and input_length are ignored; the limit is what LM Studio loaded the model with.",

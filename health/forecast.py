@@ -8,11 +8,11 @@ LAST_GROWTHS = 5
 
 
 def growth_per_answer(prompts: Sequence[int | None]) -> float | None:
-    """Return the median growth of the last few prompts in tokens, or ``None`` if fewer than three are left or nothing
-    grows.
+    """Return the median growth from prompt to prompt, in tokens.
 
-    ``prompts`` are the reported sizes in one conversation, oldest first. Prompts before a missing report, or before a
-    smaller prompt, tell nothing about the future.
+    ``prompts`` are the reported sizes in one conversation, oldest first. Those before a missing report, and those
+    before the prompts last became smaller, are ignored. The result is ``None`` if fewer than three are left, or if
+    nothing grows.
     """
     growths = list[int]()
     for before, after in zip(prompts[-2::-1], prompts[:0:-1], strict=True):
@@ -23,5 +23,5 @@ def growth_per_answer(prompts: Sequence[int | None]) -> float | None:
 
 
 def answers_until(threshold: int, prompt: int, growth: float) -> int:
-    """Return the number of answers until a prompt exceeds ``threshold``: at least 1, or 0 if it does so now."""
+    """Return how many answers remain until a prompt exceeds ``threshold``; 0 if ``prompt`` already does."""
     return 0 if prompt > threshold else int((threshold - prompt) // growth) + 1

@@ -32,10 +32,10 @@ class Thresholds:
     """Bounds on the size of a model's prompts, in tokens. ``context_limit`` comes from metadata, never inferred."""
 
     context_limit: int | None
-    optimal_max: int | None = None
-    critical_max: int | None = None
+    optimal_max: int | None = None  # None: DEFAULT_OPTIMAL_MAX
+    critical_max: int | None = None  # None: 90 % of the context limit
     limit_source: str = ""  # "context_length", "input_length", "loaded_context_length", or empty when unknown
-    input_limit: int | None = None  # the longest prompt that is accepted, where that is less than the limit
+    input_limit: int | None = None  # the longest prompt that the provider accepts, if shorter than the context limit
 
     @property
     def effective_optimal_max(self) -> int:
@@ -51,7 +51,7 @@ class Thresholds:
 
     @property
     def healthy_max(self) -> int:
-        """The longest prompt that is healthy: in a small window it ends where critical begins."""
+        """Return the longest healthy prompt. In a small window healthy ends where critical begins."""
         return min(self.effective_optimal_max, self.effective_critical_max or self.effective_optimal_max)
 
     @property
@@ -74,7 +74,7 @@ def stated_thresholds(model: ModelInfo) -> Thresholds:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """A level with its grounds. Ratios are 0 to 1 and above, and ``None`` where unknown, never zero."""
+    """A level with its grounds. Utilisation is a share, 1.0 at the limit; it is ``None`` where unknown, never zero."""
 
     level: Level
     reason: UnknownReason | None = None

@@ -1,16 +1,16 @@
-"""Contradictions between thresholds, in sentences that name the setting to change. Pure."""
+"""Contradictions between thresholds, each a sentence that names the setting to change. Pure."""
 
 from health.levels import Thresholds
 
 
 def traps_of(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...]:
-    """Return sentences on contradictions among these limits, with the setting to change. Lengths are in tokens."""
+    """Describe the contradictions among these limits. ``input_length`` is in tokens."""
     traps = (_no_caution_band(thresholds), _never_red(thresholds, input_length))
     return tuple(trap for trap in traps if trap)
 
 
 def chosen_traps(thresholds: Thresholds, input_length: int | None) -> tuple[str, ...]:
-    """Return the contradictions that somebody set: a window below the default optimum is nobody's mistake."""
+    """Describe the contradictions that somebody's settings cause. A window below the default optimum is no mistake."""
     traps = traps_of(thresholds, input_length)
     return traps if thresholds.optimal_max is not None or thresholds.has_caution_band else traps[1:]
 
@@ -26,7 +26,7 @@ def _no_caution_band(thresholds: Thresholds) -> str:
 
 
 def _never_red(thresholds: Thresholds, input_length: int | None) -> str:
-    """Warn that prompts above ``input_length`` are refused, so that one in the red would never be answered."""
+    """Warn that the provider refuses prompts above ``input_length`` before any of them could count as critical."""
     critical = thresholds.effective_critical_max
     if input_length is None or critical is None or input_length > critical:
         return ""

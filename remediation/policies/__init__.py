@@ -1,6 +1,4 @@
-"""The questions to the policies, in order: budgets, then a person's request, the agent's policy, guidance. The
-first answer that objects wins.
-"""
+"""The questions to the policies, and the order in which the policies answer. The first answer that objects wins."""
 
 from remediation.context import Context
 from remediation.decisions import (
@@ -22,7 +20,11 @@ from remediation.spending import BUDGET_KIND
 
 
 def decide(policy: Policy, context: Context) -> Decision:
-    """Decide what to do before a generation. A used-up budget goes first: whatever else is decided may cost more."""
+    """Decide what to do before a generation.
+
+    A used-up budget in USD comes first, since anything else may cost more. Then come a person's request, a message too
+    large for any request, the agent's policy and guidance.
+    """
     if context.spending.refused_above:
         return Fail("", context.spending.refused_above)
     if context.spending.exceeded:
@@ -45,12 +47,12 @@ def _refuse_too_large(context: Context) -> Decision:
 
 
 def while_streaming(policy: Policy, used_tokens: int, limit: int | None) -> StreamDecision:
-    """``used_tokens`` is the estimate of prompt and output so far."""
+    """Decide whether an answer may go on. ``used_tokens`` is the estimate of its prompt and its output so far."""
     return policy.while_streaming(used_tokens, limit) if policy.while_streaming else Continue()
 
 
 def on_tool_result(policy: Policy, context: Context, result_tokens: int) -> ToolResultDecision:
-    """Decide what becomes of a tool result. A policy that is not asked takes what fits the window."""
+    """Decide what becomes of a tool result. Under a policy without an answer, a result stays if it fits the window."""
     if policy.on_tool_result:
         return policy.on_tool_result(context, result_tokens)
     room = context.budget.result_room(can_rewrite=policy.rewrite is not None)

@@ -1,4 +1,4 @@
-"""Preparation ahead: whether a policy's next rewrite is near enough to be made while the dialog rests. Pure."""
+"""Rewrites ahead of time: whether a policy's next one is near enough to be made while the dialog rests. Pure."""
 
 from dataclasses import dataclass, replace
 
@@ -7,18 +7,18 @@ from remediation.decisions import Rewrite
 from remediation.policies import decide
 from remediation.policies.policy import Policy, RewriteTask
 
-NEAR_PERCENT = 65  # of the size from which on the policy rewrites
+NEAR_PERCENT = 65  # a rewrite is prepared once the request has this share of the size at which the policy rewrites
 
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """The rewrite that comes next. The context may grow by ``growth`` tokens until it is due."""
+    """The rewrite that comes next. It is due once the context has grown by ``growth`` tokens."""
 
     decision: Rewrite
     growth: int
 
     def leaving_room(self, task: RewriteTask) -> RewriteTask:
-        """The rewrite of what there is now, beside which what is said until then will stand word for word."""
+        """Return the task with less room, since the messages that arrive until it is due will stand word for word."""
         target = max(task.target // 2, task.target - self.growth)
         return replace(
             task,
@@ -29,8 +29,10 @@ class Ahead:
 
 
 def rewrite_ahead(policy: Policy, context: Context) -> Ahead | None:
-    """The rewrite that the policy will want once more is said; None while it is far,
-    does not pay or no budget is left."""
+    """Return the rewrite that the policy will want once the context has grown, and by how much.
+
+    The result is None while that is far off, where the rewrite would not pay, and where no budget in USD is left.
+    """
     if policy.rewrite is None or context.limit is None:
         return None
     now = context.budget.taken
@@ -38,7 +40,7 @@ def rewrite_ahead(policy: Policy, context: Context) -> Ahead | None:
     due = _rewrite_at(policy, context, near)
     if due is None:
         return None
-    least, most = now, near  # the policy rewrites at the latter
+    least, most = now, near  # bisect for the smallest size at which the policy rewrites
     while least < most:
         middle = (least + most) // 2
         if earlier := _rewrite_at(policy, context, middle):
@@ -49,7 +51,7 @@ def rewrite_ahead(policy: Policy, context: Context) -> Ahead | None:
 
 
 def _rewrite_at(policy: Policy, context: Context, tokens: int) -> Rewrite | None:
-    """The policy's own rewrite for the next message, if it reaches its target."""
+    """Return the rewrite that the policy itself would decide on at a size of ``tokens``, or None."""
     budget = context.budget
     grown = replace(
         context,
@@ -57,7 +59,7 @@ def _rewrite_at(policy: Policy, context: Context, tokens: int) -> Rewrite | None
         changed=True,
         overflowed=False,
         restarts=0,
-        last_rewrite=None,  # whatever is said until then may be many messages
+        last_rewrite=None,  # many messages may arrive until then, so the last rewrite does not hold up this one
     )
     decision = decide(policy, grown)
     return decision if isinstance(decision, Rewrite) and decision.policy == policy.name else None

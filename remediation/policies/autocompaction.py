@@ -31,9 +31,9 @@ from remediation.strategies.pruning import (
 )
 
 MAX_RESTARTS = 3
-REQUEST_PERCENT = 80
-ENOUGH_PERCENT = 67  # of the limit: what a compaction leaves at most, far from the next one
-ASKED_PERCENT = 80  # of what would just be enough, since no model hits a number of tokens exactly
+REQUEST_PERCENT = 80  # of the limit that a request may take without triggering a compaction
+ENOUGH_PERCENT = 67  # of the limit that a compaction may leave at most, so that the next one is far off
+ASKED_PERCENT = 80  # of the room that would just do, since no model hits a number of tokens exactly
 
 
 def before_generation(context: Context) -> Decision:
@@ -58,7 +58,7 @@ def before_generation(context: Context) -> Decision:
 
 
 def _too_long(budget: Budget) -> Fail:
-    """No server answers a request that is longer than its context: most cut out of its middle what they cannot hold."""
+    """Fail, since most servers would silently cut the middle out of a request that is longer than their context."""
     return Fail(
         "TOKEN_LIMIT_EXCEEDED",
         f"The request is too long to be sent: est. {budget.prompt:,} tokens, and the model's whole context is "
@@ -98,10 +98,9 @@ def on_tool_result(context: Context, result_tokens: int) -> ToolResultDecision:
 
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
-    """Rewrite by the pruning agent; on any failure keep the system message and the last five.
+    """Rewrite by the pruning agent. On any failure keep the system message and the newest five units.
 
-    A view with too little headroom would be compacted again at the next turn: then the smaller of both views is
-    taken.
+    If the agent leaves so much that the next turn would compact again, the smaller of both views is taken.
     """
     ceiling = min(task.limit, percent_of(task.request_limit, REQUEST_PERCENT) - task.fixed)
     room = room_for_answer(task.units, ceiling)
@@ -136,7 +135,7 @@ def _compact(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 
 def _fallback(task: RewriteTask, toolbox: Toolbox, reason: str) -> Rewritten:
-    """A result that alone made the context overflow is what the run goes on with: it stays whole."""
+    """Rewrite without the agent. A tool result that alone made the context overflow stays whole: the run needs it."""
     newest = sum(unit.est_tokens for unit in task.units[-1:] if unit.role is UnitRole.TOOL)
     total = total_tokens(task.units)
     is_cause = total - newest <= task.limit < total
@@ -144,9 +143,10 @@ def _fallback(task: RewriteTask, toolbox: Toolbox, reason: str) -> Rewritten:
 
 
 def _enough(task: RewriteTask) -> int:
-    """Tokens for units that leave headroom: the aim is half the limit, and two thirds are still far from the trigger.
+    """Return the most tokens that units may have after a compaction, so that the next one is far off.
 
-    Where what must stay takes more than half, a request that triggers no further compaction has to do.
+    That is two thirds of the limit: more than the target of one half, and still far from the trigger. Where the units
+    that must stay exceed the target, it is enough that the request triggers no further compaction.
     """
     limit = task.request_limit
     whole = percent_of(limit, ENOUGH_PERCENT if task.standing <= task.target else REQUEST_PERCENT)
@@ -154,7 +154,7 @@ def _enough(task: RewriteTask) -> int:
 
 
 def _left_to_choose(task: RewriteTask) -> tuple[Units, int]:
-    """Return the units that may go, and the tokens that what is left of them may take beside what must stay."""
+    """Return the units that may go, and the tokens that the agent may leave of them beside the units that must stay."""
     stays = must_stay(task.units, task.limit, task.target)
     standing = sum(task.units[index].est_tokens for index in stays)
     may_go = tuple(unit for index, unit in enumerate(task.units) if index not in stays and not is_ledger(unit))

@@ -39,14 +39,14 @@ from remediation.text.marks import BY_RULE
 
 LEXICAL = LexicalEmbedder()
 LETTERS = str.maketrans("0123456789abcdef", "bdfghklmnprstvwz")
-FIXED_TOKENS = 100  # beside the units of every task
+FIXED_TOKENS = 100  # that instructions and tools take in every task, beside its units
 Row = tuple[str, UnitKind, int, bool, int]  # who, kind, priority, pinned, words
 
 # -- Units and toolboxes -----------------------------------------------------------------------------------------------
 
 
 def count(messages: Sequence[Message]) -> int:
-    """Count one token a word, and one for each message, which is easy to do in one's head."""
+    """Count one token for each word and one for each message, so that sums can be checked by hand."""
     return sum(1 + len(m.text.split()) + sum(len(c.arguments.split()) + 1 for c in m.tool_calls) for m in messages)
 
 
@@ -79,7 +79,7 @@ def tool(output: str, *, id: str = "tool", name: str = "run_check", **more: Any)
 
 
 def numbered(*units: Unit) -> Units:
-    """Return the units with ids and turn numbers that tell their place."""
+    """Number the units: each id ends with the unit's place, and ``source``, where empty, becomes its turn number."""
     return tuple(replace(u, id=f"{u.id}#{i}", source=u.source or (i + 1,)) for i, u in enumerate(units))
 
 
@@ -92,7 +92,7 @@ def prose(subject: str, length: int = 30) -> str:
 
 
 def view(made: Sequence[Row]) -> Units:
-    """A system prompt and one unit per row. Kinds are drawn without regard to the text: misclassified on purpose."""
+    """Make a view of a system prompt and one unit per row. Kinds ignore the text, so units may be misclassified."""
     units: list[Unit] = [system()]
     for index, (who, kind, priority, pinned, length) in enumerate(made):
         text = prose(f"topic{index % 3}", length)
@@ -112,8 +112,10 @@ def toolbox(
     reports: list[tuple[str, int, int]] | None = None,
     assistant: Assistant | None = None,
 ) -> Toolbox:
-    """Real parts: word counts, extraction, lexical vectors. ``relevant`` scores a text in their place, ``alike`` two;
-    ``reports`` collects the phases."""
+    """Make a toolbox that counts words, compares by lexical vectors and has no model to summarise.
+
+    ``relevant`` replaces the score of one text, and ``alike`` that of two. ``reports`` collects the phases.
+    """
     ticks = itertools.count()
     return Toolbox(
         count=count,
@@ -142,8 +144,7 @@ def task(units: Units, limit: int, target: int) -> RewriteTask:
 
 
 def assistant_of(units: Units, manner: str) -> Assistant | None:
-    """A model that answers: as the pruning agent should, with nonsense, or with nothing;
-    or no model, as in a preview."""
+    """Make a model whose answer is sound ("prunes"), "nonsense" or empty ("silent"); None in any other manner."""
     answers = {
         "prunes": json.dumps(
             {"prunedConversation": [{"id": u.id} for u in units[::2]], "summary": "The rest was old."}
@@ -212,14 +213,17 @@ lawful = settings(deadline=None, max_examples=60, suppress_health_check=[HealthC
 
 
 class PolicyConformance:
-    """``keeps_priority_one``: whether units of priority 1 stay word for word, short of a recovery. Not every policy
-    goes by priorities: one that goes by a score or a model's judgement says so here."""
+    """The tests of one policy.
+
+    ``keeps_priority_one`` says whether units of priority 1 stay word for word, except in a recovery. A policy that goes
+    by a score or by a model's judgement instead sets it to False.
+    """
 
     policy: ClassVar[Policy]
     keeps_priority_one: ClassVar[bool] = True
 
     def __init_subclass__(cls, **more: Any) -> None:
-        """Leave out the tests of what the policy has not."""
+        """Remove the tests that do not apply to the policy."""
         super().__init_subclass__(**more)
         for name in _without_matter(cls.policy, cls.keeps_priority_one):
             setattr(cls, name, None)
@@ -353,7 +357,7 @@ def _without_matter(policy: Policy, keeps_priority_one: bool) -> list[str]:
 
 
 def check_rewrite(before: Units, rewritten: Rewritten, limit: int) -> None:
-    """Check what holds for every outcome, successful or not. ``limit`` is in tokens for the units."""
+    """Check the laws that hold for every outcome, failed or not. ``limit`` is in tokens, for the units alone."""
     if rewritten.failure:
         assert rewritten.units == before, "a failed rewrite changes nothing"
         assert rewritten.removed == ()
@@ -372,7 +376,7 @@ def check_rewrite(before: Units, rewritten: Rewritten, limit: int) -> None:
     accounts = [u.source[0] for u in after if u.kind is UnitKind.SUMMARY and u.source and not is_ledger(u)]
     assert accounts == sorted(accounts), "accounts stand in the order of their turns"
     lines = [line for u in after if u.kind is UnitKind.SUMMARY for line in u.text.splitlines()]
-    said = [line for line in lines if len(line) > 40 and line != BY_RULE]  # which each account may have
+    said = [line for line in lines if len(line) > 40 and line != BY_RULE]  # BY_RULE may stand in every account
     assert len(said) == len(set(said)), "no account or ledger says the same line twice"
     assert {seq for u in after for seq in u.source} <= {seq for u in before for seq in u.source}
     assert all(u.est_tokens == count(u.messages) for u in after), "sizes are counted by `toolbox.count`"

@@ -1,5 +1,7 @@
 """A fresh start from a handover summary: by hand, at a milestone, or when breaking did not help.
-No agent's own policy."""
+
+No agent can have it as its own policy.
+"""
 
 import json
 
@@ -18,7 +20,7 @@ AFTER_LOOP = (
     "Resuming after a loop: the same calls brought the same results again and again. Try another way, or ask.\n"
 )
 BY_REQUEST = "Resuming at a person's request.\n"
-NAME_CHARS = 200  # of a milestone
+NAME_CHARS = 200  # of a milestone's name, at most
 
 
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
@@ -37,7 +39,7 @@ def opening_of(task: RewriteTask, toolbox: Toolbox) -> str:
 
 
 def _milestone(units: Units) -> str:
-    """Return what the agent said of the newest milestone that it completed since the newest message."""
+    """Return the agent's summary of the newest milestone since the newest message, or an empty string."""
     since = units[newest_user(units) + 1 :]
     calls = (call for unit in reversed(since) for message in unit.messages for call in message.tool_calls)
     summary = next((call.arguments for call in calls if call.name == COMPLETE_MILESTONE), "")

@@ -1,5 +1,6 @@
-"""Guidance in caution, forced clears in critical, and a human when they fail;
-the end of a loop that nothing else ended."""
+"""Guidance in caution, forced clears in critical, a question for a human when they fail, and the end of an endless
+loop.
+"""
 
 from health.levels import Level
 from remediation.context import Context
@@ -18,7 +19,7 @@ from remediation.guidance import (
 
 def before_generation(context: Context) -> Decision:
     if context.is_proxy:
-        return _passed_on(context)
+        return _pass_on(context)
     if context.overflowed or context.clear_due or context.level is Level.CRITICAL:
         return _countdown(context) if context.countdown else _force_clear(context)
     if context.endless_loop:
@@ -28,8 +29,8 @@ def before_generation(context: Context) -> Decision:
     return Proceed()
 
 
-def _passed_on(context: Context) -> Decision:
-    """Whatever the level is. A request that was refused as too long is sent again only after a rewrite."""
+def _pass_on(context: Context) -> Decision:
+    """Send a proxy's request at any level. One that was refused as too long is sent again only after a rewrite."""
     if context.overflowed and context.changed:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",
@@ -47,7 +48,7 @@ def _force_clear(context: Context) -> Decision:
 
 
 def _countdown(context: Context) -> Decision:
-    """Guide for some generations, then clear, but never suspend. After a refusal as too long, clear at once."""
+    """Guide for some generations, then clear, but never suspend. Clear at once after a refusal as too long."""
     if context.overflowed and context.failed_clears >= MAX_FORCED_CLEARS:
         return Fail(
             "TOKEN_LIMIT_EXCEEDED",

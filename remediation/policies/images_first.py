@@ -1,4 +1,4 @@
-"""Masking of old images before any policy's rewrite; where that is enough, nothing else happens."""
+"""Masking of old images before any policy's rewrite. Where that is enough, the policy is not asked."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +12,10 @@ from remediation.strategies.image_masking import mask_old_images
 def images_first(
     task: RewriteTask, toolbox: Toolbox, rewrite: Callable[[RewriteTask, Toolbox], Rewritten]
 ) -> Rewritten:
-    """Run the rewrite on a view whose old images were masked, unless the masking is enough by itself."""
+    """Mask old images, and run the policy's rewrite on the rest unless masking alone reaches the target.
+
+    If the policy's rewrite fails, the masked view stands alone, provided that it fits the limit.
+    """
     started, before = toolbox.clock(), total_tokens(task.units)
     masked = mask_old_images(task.units, task.target, toolbox)
     after = total_tokens(masked)

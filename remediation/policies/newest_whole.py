@@ -1,4 +1,4 @@
-"""Protection of the newest exchange, which any policy's rewrite keeps word for word wherever it fits."""
+"""Protection of the newest exchange: any policy's rewrite keeps it word for word wherever it fits."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,8 +13,7 @@ from remediation.strategies.outcome import standing, standing_tokens
 def with_newest_whole(
     task: RewriteTask, toolbox: Toolbox, rewrite: Callable[[RewriteTask, Toolbox], Rewritten]
 ) -> Rewritten:
-    """Rewrite with the newest units pinned: the last one while it fits at all, those before it while the rewrite keeps
-    to its aim."""
+    """Rewrite with those of the newest units pinned that ``newest_that_fit`` names."""
     kept = newest_that_fit(task)
     if not kept:
         return rewrite(task, toolbox)
@@ -27,12 +26,13 @@ def with_newest_whole(
 
 
 def newest_that_fit(task: RewriteTask) -> frozenset[str]:
-    """Return the ids of those newest units that no rewrite is to touch, beside what stands in any case.
+    """Return the ids of the newest units that a rewrite must keep in addition to those that always stand.
 
-    A larger unit never stays where a smaller one would not: each is held against what is left, newest first.
+    The last unit stays if it fits the limit. Those before it stay as long as they fit the target, newest first, up to
+    the first that does not.
     """
     units, kept = task.units, set[str]()
-    # An answer that was cut is gone on from, and its own policy knows how.
+    # A view that ends with an answer was cut while it streamed. Its policy decides how the answer goes on.
     if not units or units[-1].role is UnitRole.ASSISTANT:
         return frozenset()
     stays = standing(units)

@@ -9,5 +9,5 @@ POLICY = Policy(
     sentence="Nothing is compacted; health guidance and forced clears keep the context in bounds.",
     automatic="Nothing is pruned by itself. Reported usage alone decides when the agent is asked to clear its mind",
     place=10,
-    limit=window_or_table,  # for the context panel alone: nothing else counts
+    limit=window_or_table,  # shown by the context panel; nothing is decided by it
 )

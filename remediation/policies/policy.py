@@ -11,17 +11,18 @@ from remediation.config import ContextConfig, effective_limit
 from remediation.context import Context, Rewritten, Toolbox, Units
 from remediation.decisions import Decision, Rewrite, StreamDecision, ToolResultDecision
 
-NAME = re.compile(r"[a-z][a-z0-9_]{0,15}")  # as long as the columns that hold it
-RESERVED_VERBS = frozenset({"clear", "milestone"})  # what else a person can ask of a context
+NAME = re.compile(r"[a-z][a-z0-9_]{0,15}")  # as long as the database columns that hold a name
+RESERVED_VERBS = frozenset({"clear", "milestone"})  # requests by hand that are no policy's
 
-Event = tuple[str, Mapping[str, Any]]  # type and values, as the dialog's event log has them
+Event = tuple[str, Mapping[str, Any]]  # type and values of an entry in the dialog's event log
 
 
 @dataclass(frozen=True)
 class CountingFacts:
-    """The facts that decide a policy's limit and tokenizer, which is empty where the model's usual one holds.
+    """The facts that decide a policy's limit and tokenizer.
 
-    ``config`` is read when it is first asked for: most policies need none of it to count.
+    ``tokenizer`` is empty where the model has none set: its name then decides. ``config`` is read when it is first
+    asked for, since most policies count without it.
     """
 
     window: int | None  # tokens; None: unknown
@@ -38,8 +39,10 @@ class CountingFacts:
 
 
 def rewrite_due(context: Context, policy: str) -> Rewrite:
-    """Return a policy's own rewrite. It aims at a share of the limit, or of what was refused as too long where that is
-    less: a limit may be assumed from the model's name.
+    """Return a policy's own rewrite, which aims at a share of the limit.
+
+    If the provider refused a request that is shorter than the limit, the aim is a share of that request: the limit may
+    only have been assumed from the model's name.
     """
     budget = context.budget
     if context.overflowed:
@@ -48,7 +51,7 @@ def rewrite_due(context: Context, policy: str) -> Rewrite:
 
 
 def _due_reason(context: Context) -> str:
-    """Return why a rewrite is due. The size of the request stands beside it, and is told once."""
+    """Return why a rewrite is due. The request's size is left out: it is shown beside the reason."""
     if context.overflowed:
         return "the provider refused the request as too long"
     if context.interrupted:
@@ -59,7 +62,7 @@ def _due_reason(context: Context) -> str:
 
 
 def obstacle(budget: Budget) -> str:
-    """Return which part of the request leaves no room that a rewrite could make, and what a person can do about it."""
+    """Explain why no rewrite can make enough room: which fixed part takes most, and what a person can do about it."""
     frame = (budget.frame, "instructions, tools and reminders", "Shorten the instructions, offer fewer tools")
     stays = (budget.stays, "the newest message and what has to stay", "Send less at once, clear the agent's mind")
     (most, what, advice), (less, beside, _) = sorted((frame, stays), reverse=True)
@@ -90,10 +93,10 @@ def configured_tokenizer(facts: CountingFacts) -> str:
 
 @dataclass(frozen=True, slots=True)
 class RewriteTask:
-    """One rewrite to perform. ``limit`` and ``target`` are tokens for the units alone.
+    """One rewrite to perform. Sizes are estimated tokens.
 
-    ``fixed`` tokens stand beside them in every request, within ``request_limit``; ``standing`` tokens of the units are
-    what no rewrite may take away.
+    ``limit`` and ``target`` are for the units alone, ``request_limit`` for the whole request, in which instructions,
+    tools and reminders take ``fixed``. ``standing`` is the size of the units that no rewrite may take away.
     """
 
     units: Units
@@ -112,26 +115,24 @@ class ModelKind:
 
     kind: str
     label: str
-    is_default: bool = False  # the policy of agents with such a model that name none
+    is_default: bool = False  # whether agents with such a model that name no policy have this one
 
 
 @dataclass(frozen=True, slots=True)
 class ByHand:
-    """The words with which people ask for a policy's rewrite, on the pages and by ``POST
-    /api/dialogs/<id>/<verb>``.
-    """
+    """The words with which people ask for a policy's rewrite, on the pages and by ``POST /api/dialogs/<id>/<verb>``."""
 
     verb: str
     label: str  # of the preview, one or two words
     button: str
     does: str  # one sentence for the description of the API
-    menu: str = ""  # in the list of what can be done; empty: the label
-    hint: str = ""  # what it does differently from the others, in one plain sentence
-    starts_over: bool = False  # whether all that was said goes; never the best way where another one helps
-    confirm: str = ""  # a question, for what is done without a preview
-    preview_note: str = ""  # what decides which units go
-    shows_scores: bool = False  # whether a preview shows what each score is made of
-    beside_warning: bool = False  # offered where the panel warns of a full context
+    menu: str = ""  # the entry in the menu of rewrites; empty: the label
+    hint: str = ""  # how it differs from the other rewrites, in one plain sentence
+    starts_over: bool = False  # whether all messages go; then it is advised only if no other rewrite helps
+    confirm: str = ""  # the question to confirm before a rewrite without a preview; empty: a general one
+    preview_note: str = ""  # how it is decided which units go
+    shows_scores: bool = False  # whether a preview shows how each score is made up
+    beside_warning: bool = False  # whether the panel offers it beside its warning of a full context
     target_percent: int = 50  # of the limit
 
     def __post_init__(self) -> None:
@@ -157,7 +158,7 @@ class ByHand:
         )
 
 
-UNCHANGED = "Nothing was compacted, continuing..."  # where a rewrite with notices was rejected
+UNCHANGED = "Nothing was compacted, continuing..."  # the second notice if the rewrite was rejected
 
 
 def no_events(_before: Units, _rewritten: Rewritten) -> Sequence[Event]:
@@ -170,42 +171,43 @@ def _never(_config: ContextConfig) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A way to keep a context within its limit. What is left out takes no part.
+    """A way to keep a context within its limit.
 
-    The questions are answered by values of ``remediation.decisions``. What a reply is worth is not asked: only
-    guidance, which stands behind every policy, refuses one. ``rewrite`` is pure: same task, same view. It asks a model
-    only through ``toolbox.assistant``, which is None in a preview.
+    A policy answers up to three of the driver's four questions, with values of ``remediation.decisions``; a question
+    that is None is not asked. The fourth, whether a reply is kept, is answered by guidance, which follows every policy.
+    ``rewrite`` is pure: the same task gives the same view. It asks a model only through ``toolbox.assistant``, which is
+    None in a preview.
     """
 
     name: str
-    label: str  # in the head of a dialog
-    sentence: str  # what it does, for people
-    automatic: str = ""  # when it acts by itself, for the context panel
-    title: str = ""  # of its rewrites in the transcript
-    place: int = 100  # in lists, the least first; of one place our own go before those of plug-ins
+    label: str  # its name for people, such as in the head of a dialog
+    sentence: str  # tells people what it does
+    automatic: str = ""  # tells people in the context panel when it acts by itself
+    title: str = ""  # the title of its rewrites in the transcript
+    place: int = 100  # orders lists, lowest first; at equal places ours come before those of plug-ins
     is_choice: bool = True  # whether an agent can have it
     model_kind: ModelKind | None = None  # None: for every model
-    default_for: tuple[str, ...] = ()  # kinds of models whose agents have it where they name none
+    default_for: tuple[str, ...] = ()  # kinds of models; agents with one that name no policy have this one
 
     before_generation: Callable[[Context], Decision] | None = None
     while_streaming: Callable[[int, int | None], StreamDecision] | None = None  # estimated tokens so far, limit
     on_tool_result: Callable[[Context, int], ToolResultDecision] | None = None  # estimated tokens of the result
 
     limit: Callable[[CountingFacts], int | None] = window_limit
-    trigger_share: Callable[[ContextConfig], float] | None = None  # of the limit: where it rewrites; None: as usual
+    trigger_share: Callable[[ContextConfig], float] | None = None  # of the limit, where it rewrites; None: the default
     tokenizer: Callable[[CountingFacts], str] = models_tokenizer
     target_percent: int = 50  # of the limit
-    reserves_answer: bool = False  # whether the room for the answer counts as taken
-    watches_past: bool = False  # whether its context says over-hits and loops
+    reserves_answer: bool = False  # whether the room kept for the answer counts as taken
+    watches_past: bool = False  # whether it needs over-hits and loops in its context
 
     rewrite: Callable[[RewriteTask, Toolbox], Rewritten] | None = None
     by_hand: ByHand | None = None
-    notices: tuple[str, str] | None = None  # in the transcript, before and after a rewrite
-    events: Callable[[Units, Rewritten], Sequence[Event]] = no_events  # beside the common one
+    notices: tuple[str, str] | None = None  # shown in the transcript before and after a rewrite
+    events: Callable[[Units, Rewritten], Sequence[Event]] = no_events  # in addition to the event of every rewrite
     shows_phases: bool = False  # whether the page's bar shows the phases that it reports
-    failure_ends_message: Callable[[ContextConfig], bool] = _never  # of a rewrite that nobody asked for by hand
+    failure_ends_message: Callable[[ContextConfig], bool] = _never  # asked after a failed automatic rewrite
     is_reviewed: bool = False  # whether the critic judges its rewrites
-    tools: tuple[str, ...] = ()  # that its agents are offered
+    tools: tuple[str, ...] = ()  # names of tools that its agents get in addition
 
     def __post_init__(self) -> None:
         if not NAME.fullmatch(self.name):
@@ -220,7 +222,7 @@ class Policy:
 
     @property
     def counts(self) -> bool:
-        """Check whether the policy asks for estimates; under one that does not they are told, and decide nothing."""
+        """Check whether the policy decides by estimates. If not, they are only shown."""
         return bool(self.before_generation or self.while_streaming or self.on_tool_result)
 
     def allows(self, kind: str) -> bool:

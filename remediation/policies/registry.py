@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from operator import attrgetter
 from pkgutil import iter_modules
 
-from remediation import policies as room
+from remediation import policies as package
 from remediation.decisions import UNDO_CLEAR
 from remediation.policies import none
 from remediation.policies.policy import Policy
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 GROUP = "dominds.policies"
 CLEAR_UNDONE = "Clear undone"
 PLACE = attrgetter("place")
-CONFORMANCE = "conformance"  # the one module here that needs pytest
+CONFORMANCE = "conformance"  # not imported here: it needs pytest
 
 
 class UnknownPolicy(LookupError):
@@ -45,7 +45,7 @@ class Registry:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The policy in force; ``problem`` says why it is not the one that was named, or is empty."""
+    """The policy in force. ``problem`` says why it is not the one that the agent names; empty if it is."""
 
     policy: Policy
     problem: str = ""
@@ -53,7 +53,7 @@ class Choice:
 
 @cache
 def registry() -> Registry:
-    """Return the registry, which is read once a process."""
+    """Return the registry, which each process reads once."""
     result = collect(entry_points(group=GROUP))
     for problem in result.problems:
         log.warning("%s", problem)
@@ -61,11 +61,12 @@ def registry() -> Registry:
 
 
 def own() -> tuple[Policy, ...]:
-    """Return every policy that a module of this package holds, by its place."""
-    names = [module.name for module in iter_modules(room.__path__) if module.name != CONFORMANCE]
-    held = [value for name in names for value in vars(import_module(f"{room.__name__}.{name}")).values()]
-    once = dict.fromkeys(value for value in held if isinstance(value, Policy))  # one module may import another's
-    return tuple(sorted(once, key=PLACE))
+    """Return every policy that a module of this package defines, by place."""
+    names = [module.name for module in iter_modules(package.__path__) if module.name != CONFORMANCE]
+    values = [value for name in names for value in vars(import_module(f"{package.__name__}.{name}")).values()]
+    # A policy appears once more in each module that imports it.
+    unique = dict.fromkeys(value for value in values if isinstance(value, Policy))
+    return tuple(sorted(unique, key=PLACE))
 
 
 def collect(plugins: Iterable[EntryPoint]) -> Registry:
@@ -74,7 +75,7 @@ def collect(plugins: Iterable[EntryPoint]) -> Registry:
     for plugin in sorted(plugins, key=lambda entry: (entry.name, entry.value)):
         try:
             policies.append(_check(plugin.load(), policies))
-        except Exception as error:  # noqa: BLE001  whatever a stranger's module raises when it is imported
+        except Exception as error:  # noqa: BLE001  a plug-in may raise anything when it is imported
             problems.append(PluginProblem(f"{plugin.name} ({plugin.value})", str(error) or type(error).__name__))
     return Registry(tuple(sorted(policies, key=PLACE)), tuple(problems))
 
@@ -120,12 +121,12 @@ def policy_named(name: str) -> Policy:
 
 
 def with_verb(verb: str) -> Policy | None:
-    """Return the policy that a request by hand means; None where there is none."""
+    """Return the policy whose rewrite people ask for by this verb, or None."""
     return next((policy for policy in by_hand() if policy.by_hand and policy.by_hand.verb == verb), None)
 
 
 def choice_for(name: str, kind: str) -> Choice:
-    """Return the policy in force for an agent that names ``name``, perhaps nothing, and a model of this kind."""
+    """Return the policy in force for an agent whose model is of this kind. ``name`` is empty if it names no policy."""
     if not name:
         return Choice(next((policy for policy in choices() if policy.is_default_for(kind)), none.POLICY))
     policy = next((policy for policy in choices() if policy.name == name), None)
@@ -137,17 +138,17 @@ def choice_for(name: str, kind: str) -> Choice:
 
 
 def restriction(policy: Policy) -> str:
-    """Say which models a policy is for, where it is not for all."""
+    """Say which models a policy is for; empty if it is for all."""
     return f"{policy.name} is only for models of {policy.model_kind.label}" if policy.model_kind else ""
 
 
 def label_of(name: str) -> str:
-    """Return the label by which people choose this policy; its name where it is not installed any more."""
+    """Return the label by which people choose this policy, or its name if it is not installed any more."""
     return next((policy.label for policy in policies() if policy.name == name), name)
 
 
 def title_of(name: str) -> str:
-    """Return the title of a rewrite by this policy, though the policy may be gone."""
+    """Return the title of a rewrite by this policy, also if the policy is not installed any more."""
     if name == UNDO_CLEAR:
         return CLEAR_UNDONE
     try:

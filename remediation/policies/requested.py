@@ -32,13 +32,13 @@ def rewrite_by_hand(policy: Policy, limit: int | None) -> Rewrite:
 
 @dataclass(frozen=True, slots=True)
 class Gain:
-    """The outcome that one way to make room would have now. Sizes are tokens of the whole request, before and after."""
+    """The gain of one way to make room, if it were taken now. Sizes are tokens of the whole request."""
 
     before: int
     after: int
-    limit: int | None = None  # what the dialog's own policy works within
+    limit: int | None = None  # of the agent's own policy
     is_own: bool = False  # whether the agent's own policy would do it
-    keeps_words: bool = False  # whether a text stands for what goes
+    keeps_words: bool = False  # whether a text replaces the units that go
     starts_over: bool = False
 
     @property
@@ -47,20 +47,21 @@ class Gain:
 
     @property
     def settles(self) -> bool:
-        """Check whether it leaves as much room as a rewrite is to leave."""
+        """Check whether it leaves as much free room as a rewrite should."""
         return self.limit is None or self.after <= settled_size(self.limit)
 
 
 def best_of(gains: Sequence[Gain]) -> int | None:
-    """Return the place of the way that a person is advised to take, or None where none frees enough.
+    """Return the index of the gain to advise a person to take, or None if none frees enough.
 
-    One that leaves enough room comes before one that does not, then the agent's own, then one that leaves words for
-    what goes, then the one that frees most. Starting over is advised only where nothing else helps.
+    Preferred is, in this order, a way that leaves enough room, the agent's own policy, a way that keeps words for the
+    units that go, and the way that frees most. Starting over is advised only if nothing else helps.
     """
-    worth = [at for at, gain in enumerate(gains) if gain.freed and gain.freed >= gain.before * LEAST_GAIN]
-    going_on = [at for at in worth if not gains[at].starts_over]
-    return max(
-        going_on or worth,
-        key=lambda at: (gains[at].settles, gains[at].is_own, gains[at].keeps_words, gains[at].freed),
-        default=None,
-    )
+    worthwhile = [index for index, gain in enumerate(gains) if gain.freed and gain.freed >= gain.before * LEAST_GAIN]
+    continuing = [index for index in worthwhile if not gains[index].starts_over]
+
+    def preference(index: int) -> tuple[bool, bool, bool, int]:
+        gain = gains[index]
+        return gain.settles, gain.is_own, gain.keeps_words, gain.freed
+
+    return max(continuing or worthwhile, key=preference, default=None)

@@ -1,4 +1,4 @@
-"""Importance retention: manage a context by importance when utilisation is over 80 %, and prune it by hand."""
+"""Importance retention: when utilisation is over 80 %, the least important units go. People can also prune by hand."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,7 +21,7 @@ def decide(context: Context, policy: Policy) -> Decision:
 
 
 def window_or_table(facts: CountingFacts) -> int:
-    """Return the window, or the one that a table of model names gives where the catalog knows none."""
+    """Return the window. If the catalog knows none, a table of model names gives one."""
     return facts.window or limit_by_name(facts.model_id)
 
 
@@ -30,7 +30,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 
 def manage(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
-    """Prune where more than 80 % of the limit is taken; otherwise leave all as it is."""
+    """Prune if more than 80 % of the limit is taken. Otherwise fail, which leaves the view unchanged."""
     tokens, limit = total_tokens(task.units) + task.fixed, task.request_limit
     if is_above(tokens, limit, TARGET_PERCENT):
         return rewrite(task, toolbox)
@@ -39,7 +39,7 @@ def manage(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 
 def prune(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
-    """Remove the least important messages, and do nothing else."""
+    """Remove the least important messages, without an account of them."""
     return remove(task.units, task.limit, task.target, task.config.retention.weights, toolbox)
 
 
@@ -80,7 +80,7 @@ PRUNE = replace(
     name="prune",
     label="pruning",
     sentence="Removes the least important messages, and writes nothing in their place.",
-    is_choice=False,  # what people ask for by hand
+    is_choice=False,  # only people ask for it
     before_generation=None,
     rewrite=prune,
     events=prune_events,
@@ -103,7 +103,7 @@ MANAGE = replace(
     name="auto_manage",
     label="management",
     sentence="Prunes where more than 80 % of the limit is taken, with an account of what goes.",
-    is_choice=False,  # what the policy ``retention`` does by itself
+    is_choice=False,  # agents have the policy ``retention``, which does this by itself
     before_generation=None,
     rewrite=manage,
     by_hand=ByHand(

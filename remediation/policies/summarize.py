@@ -13,7 +13,7 @@ from remediation.strategies.importance import indispensable, with_account
 from remediation.strategies.masking import mask_old_output
 from remediation.strategies.outcome import in_units, is_ledger
 
-KEPT = (10, 5, 3, 1)  # of the newest messages; fewer where they leave no room for a summary
+KEPT = (10, 5, 3, 1)  # how many of the newest messages stay: the most that leave room for a summary
 
 
 def before_generation(context: Context) -> Decision:
@@ -38,7 +38,7 @@ def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
 
 
 def _newest(units: Units, room: int) -> Units:
-    """Return what stays as it is, so that half of the room is left for the summary where that is possible."""
+    """Return the units that stay as they are: as many of KEPT as leave half of the room to the summary."""
     stays = indispensable(units)
     views = [
         tuple(unit for index, unit in enumerate(units) if index in stays or index >= len(units) - newest)
@@ -54,7 +54,7 @@ POLICY = Policy(
     automatic="Older messages are summarized before API calls when utilization exceeds 80%",
     title="Older messages summarized",
     place=30,
-    default_for=("ollama", "llamacpp", "vllm"),  # servers of one's own, of which some cut a long request in silence
+    default_for=("ollama", "llamacpp", "vllm"),  # some of these servers cut a long request without saying so
     before_generation=before_generation,
     limit=window_or_table,
     rewrite=rewrite,
