@@ -174,7 +174,10 @@ def test_no_call_begins_after_a_stop_that_comes_while_it_is_prepared(script: Scr
     messages.post_message(dialog.pk, "Remember x")
     with at_read(reads, lambda: Dialog.objects.filter(pk=dialog.pk).update(stop_requested=True)):
         drive(dialog.pk)
-    assert [turn[:2] for turn in turns(dialog)] == [("user", "stopped"), ("assistant", "complete"), ("tool", "ok")]
+    asked, answered, result = (turn[:2] for turn in turns(dialog))
+    assert (asked, answered) == (("user", "stopped"), ("assistant", "complete"))
+    # The thread that keeps the lease reads the flag four times a second, and may do so before the tool begins.
+    assert result == ("tool", "ok") or (reads == 1 and result == ("tool", "error"))
     assert Generation.objects.filter(dialog=dialog).count() == 1
 
 
