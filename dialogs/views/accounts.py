@@ -28,7 +28,7 @@ from dialogs.views.forms import SetupForm
 log = structlog.get_logger(__name__)
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
-LONG_SESSION_SECONDS = 365 * 86_400  # for somebody who has no password yet to come back with
+LONG_SESSION_SECONDS = 365 * 86_400  # until a password is chosen, the session is the only way back in
 
 
 @sensitive_post_parameters()
@@ -49,7 +49,7 @@ def setup(request: HttpRequest) -> HttpResponse:
 
 
 def _first_in(request: HttpRequest, user: User, seconds: int | None = None) -> HttpResponse:
-    """Log the first administrator in. ``seconds`` is the length of the session, if not the usual one."""
+    """Create the first administrator and log them in. ``seconds`` is the length of the session; None is the usual."""
     if create_first_administrator(user):
         login(request, user, backend=BACKEND)
         request.session.set_expiry(seconds)
@@ -86,7 +86,8 @@ class Login(LoginView):
 def login_page(request: HttpRequest, refusal: Exception, status: int, to: str) -> HttpResponse:
     """Show the login page with the reason why nobody was logged in; ``to`` is where they wanted to go.
 
-    People who are logged in wanted to link a sign-in, and are told on the page where they began.
+    Somebody who is logged in already was linking an external account, and gets the reason on the settings page where
+    that began.
     """
     if request.user.is_authenticated:
         messages.error(request, str(refusal))

@@ -1,5 +1,5 @@
-"""Answers of views: pieces of the page for htmx, a redirect for plain forms, refusals for both, and a page about
-damage."""
+"""Responses that views share: pieces of the page for htmx, redirects for plain forms, refusals for both, and the page
+about a row that cannot be read."""
 
 import json
 from collections.abc import Callable
@@ -47,7 +47,7 @@ class PersonRequest(HttpRequest):
 
     user: User
     htmx: Any
-    by_link: ByLink  # set for who is not logged in: ``user`` follows from the link, for one question
+    by_link: ByLink  # only set if nobody is logged in: the link names ``user``, and is for one question alone
 
 
 View = Callable[..., HttpResponseBase]
@@ -89,9 +89,10 @@ def dialog_page(view: Callable[..., HttpResponseBase]) -> View:
 def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
     """Wrap a POST on a dialog. The view gets the request and the dialog, and calls a service.
 
-    The answer consists of the pieces that changed, so the page is right even while its socket is down. A text that the
-    view returns is said to the person, and an answer that it returns replaces all this. What is done from another page
-    about the dialog leads to the conversation, where one sees it happen, unless it is done and said at once.
+    A response that the view returns is sent unchanged. Otherwise a conversation that uses htmx gets its pieces that
+    changed, so that it is right even while its socket is down. Everybody else is redirected: to the conversation, where
+    the effect can be seen, or, if the view returned a text, to the page from which the form was sent. The text is shown
+    to the person.
     """
 
     @login_required
@@ -119,7 +120,7 @@ def dialog_action(view: Callable[..., HttpResponse | str | None]) -> View:
 
 
 def _sent_from(request: HttpRequest, dialog_id: UUID) -> str:
-    """Return the address of the page about the dialog from which a form was sent, or that of its newest turns."""
+    """Return the address of the page beside the conversation from which a form was sent, or the conversation's."""
     sent_from, own = urlsplit(request.headers.get("Referer", "")), f"/d/{dialog_id}/"
     is_beside = sent_from.path.startswith(own) and sent_from.path != own
     return urlunsplit(("", "", sent_from.path, sent_from.query, "")) if is_beside else own
@@ -174,9 +175,12 @@ def _dialog_of(question_id: UUID | None) -> UUID | None:
 
 
 class SaysWhatIsWrong:
-    """A middleware that explains errors over stored values: of one dialog on a page about that dialog, of other rows on
-    a page of its own. A form's text that PostgreSQL cannot hold is answered by a sentence. Whoever opens the address of
-    a form, as after the login that it led to, gets the page above it.
+    """A middleware that answers four errors in a way that people understand.
+
+    - A dialog's row cannot be read: a page about that dialog.
+    - Another row cannot be read: a general page.
+    - A form holds a NUL character, which PostgreSQL cannot store: a refusal.
+    - The address of a form is opened by GET, as after a login to which its POST led: a redirect to the page above it.
     """
 
     sync_capable, async_capable = True, False

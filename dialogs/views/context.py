@@ -28,8 +28,9 @@ ROWS = 50
 
 @dialog_page
 def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Show the requests over time and one of them, what happened, and how to make room. ``preview`` shows what a
-    rewrite would remove, without doing it.
+    """Show a dialog's requests over time, one of them in full, what happened, and how to make room.
+
+    ``preview`` in the address names a rewrite, and the page then shows what it would remove.
     """
     page = DialogPage(dialog, request.user, request=request)
     pane = ContextPage(page, request.GET)
@@ -37,7 +38,8 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
     if request.htmx and request.htmx.target == "moment":
         return render(request, "dialogs/_moment.html", shown)
     asked, query = request.GET.get("preview", ""), request.GET.get("q", "")
-    if asked:  # else a script asks for the ways, which are weighed for seconds where very much is seen
+    # Without a preview a script fetches the ways to make room: previewing them takes seconds if the context is long.
+    if asked:
         weigh(page)
         for way in page.room.all if page.room else ():
             if page.room and way.hand.verb == asked:
@@ -56,7 +58,9 @@ def context(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def _hits(dialog: Dialog, query: str) -> list[tuple[Any, Any]]:
-    """Return the archive's pieces with these words, each with the rewrite that removed it."""
+    """Return the archived units that hold these words, each with its hit. ``line`` of a unit is the rewrite that
+    removed it, and ``made_by`` the one that wrote it, if it is a summary.
+    """
     found = context_report.found_in_archive(dialog, query, ROWS)
     numbers = [text.number for _, hit in found for text in (hit.text, *hit.beside)]
     beside = context_report.archive(dialog).filter(pk__in=numbers).only("role", "kind") if numbers else ()
@@ -103,7 +107,7 @@ def led_to_context(request: PersonRequest, dialog: Dialog, generation_id: int | 
 def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
     """Redirect to the request that led to one turn, from which the numbers under the turn come."""
     turn = dialog.turns.filter(seq=seq).first()
-    # The call of a copied turn stands where it was made.
+    # The generation of a copied turn belongs to the dialog from which the turn was copied.
     if turn is not None and dialog.forked_from_id and (turn.position or 0) < dialog.own_from:
         return redirect("usage", dialog_id=dialog.forked_from_id, seq=seq)
     if turn is None or turn.generation_id is None:
@@ -113,9 +117,8 @@ def usage(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
 
 @dialog_page
 def whole_turn(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Return one whole turn as plain text: the words, or a call's arguments and result; with ``?text`` its text alone.
-
-    Pages cut long turns.
+    """Return one whole turn as plain text, since pages cut long turns: its text and its calls, or a call and its
+    result. With ``?text``, return the text alone.
     """
     turn = get_object_or_404(dialog.turns, seq=seq)
     if "text" in request.GET:

@@ -85,7 +85,7 @@ def find(request: PersonRequest, dialog_id: UUID | None = None) -> HttpResponse:
         hits = [(dialog.pk, hit) for hit in search.in_turns(dialog.pk, query, ROWS)]
     else:
         result, leaves_out = search.everywhere(request.user, query, ROWS, all_of_it=all_of_it)
-        hits = [(one.dialog_id, one.hit) for one in result]
+        hits = [(passage.dialog_id, passage.hit) for passage in result]
     context = {
         "dialog": dialog,
         "query": query,
@@ -115,7 +115,7 @@ def _folder(request: PersonRequest, name: str, state: str) -> dict[str, Any] | N
 
 
 def _passages(hits: list[tuple[UUID, search.Hit]]) -> Iterator[tuple[Turn, str, search.Hit]]:
-    """Return each passage with its turn and address, in readable form: without the marks of agents' Markdown."""
+    """Yield the turn, the address and the text of each passage. Agents' Markdown is shown without its marks."""
     shown = {text.number for _, hit in hits for text in (hit.text, *hit.beside)}
     named = {"dialog__in": {pk for pk, _ in hits}, "seq__in": shown}
     rows = Turn.objects.filter(**named, position__isnull=False).select_related("dialog").defer("text")
@@ -259,7 +259,7 @@ def show(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def show_page(request: PersonRequest, page: DialogPage) -> HttpResponse:
-    """Show a dialog's page, which is right up to the newest event when it was read. The socket goes on from there."""
+    """Show a dialog's page as of its newest event. The page's socket then sends the events that follow."""
     before = before_of(request)
     entries, older = all_entries(page.dialog, before)
     context = {
@@ -300,7 +300,7 @@ def older(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 @dialog_page
 def frames(request: PersonRequest, dialog: Dialog) -> JsonResponse:
-    """Return what the socket would have sent after ``after``, for a page without one, which asks every two seconds."""
+    """Return the frames that a socket would send after event ``after``, for pages without one, which poll."""
     seq = number_in(request.GET.get("after")) or 0
     result = frames_after(dialog.pk, request.user.pk, seq, request.GET.get("of")) or []
     draft = current_live_text(dialog.pk)

@@ -20,11 +20,11 @@ from dialogs.models.settings import zone_named
 from dialogs.pages.dialog_page import STATES
 
 MOST_SELECTED = 100
-MOST_TOKENS = 2_000_000_000  # the greatest whole number of a column
+MOST_TOKENS = 2_000_000_000  # an integer column takes 2,147,483,647
 
 
 def problems_of(*given: Any) -> Iterator[str]:
-    """Yield a sentence for each problem of forms and sets of forms, behind the label of its field."""
+    """Yield a sentence for each problem of forms and formsets. It begins with the label of the field."""
     for form in given:
         if isinstance(form, forms.BaseFormSet):
             yield from (str(message) for message in form.non_form_errors())
@@ -106,7 +106,10 @@ class SetupForm(BaseUserCreationForm):  # type: ignore[type-arg]
 
 
 class NewDialogForm(forms.Form):
-    """The choices beside a first message, whose text is stored or refused as it is. ``model`` is ``provider/model``."""
+    """The choices beside a first message. ``model`` is ``provider/model``.
+
+    The message's text is no field: it is stored or refused exactly as it was typed.
+    """
 
     agent = forms.CharField(max_length=64)
     model = forms.CharField(max_length=201, required=False)
@@ -149,7 +152,9 @@ class SelectionForm(forms.Form):
 
 
 class FolderForm(forms.Form):
-    """An action on all dialogs of a folder, with its new ``name``, or the ``group`` to share with; empty for nobody."""
+    """An action on all dialogs of a folder. ``rename`` takes the new ``name``; ``share`` takes a ``group``, or none to
+    end the sharing.
+    """
 
     action = forms.ChoiceField(choices=[(name, name) for name in ("rename", "share", "export", "archive", "remove")])
     folder = forms.CharField(max_length=60, strip=False)
@@ -158,13 +163,13 @@ class FolderForm(forms.Form):
 
 
 class MessageForm(forms.Form):
-    """The choices beside a message, whose text is stored or refused as it is."""
+    """The choices beside a message. Its text is no field, as in ``NewDialogForm``."""
 
     client_message_id = forms.CharField(max_length=120, required=False)
 
 
 class TurnForm(forms.Form):
-    """The turn of an action. It is not in the address, so that each action of a dialog exists only once."""
+    """The turn that an action is about. It is not part of the address, so a dialog has one address for each action."""
 
     seq = WholeNumber(1, MOST_TOKENS, "turns", label=_("Turn"))
     request_id = forms.CharField(max_length=120, required=False)
@@ -271,13 +276,13 @@ class ApiKeyForm(forms.Form):
 
 @functools.cache  # the list is read from hundreds of files
 def zones() -> dict[str, str]:
-    """Return the IANA zones that are named after places, each with its place, without older names of the same zones."""
+    """Map the IANA time zones that are named after a place to that place, without aliases like ``US/Eastern``."""
     names = sorted(name for name in available_timezones() if name.partition("/")[0] in AREAS)
     return {"UTC": "UTC"} | {name: name.partition("/")[2].replace("_", " ") for name in names}
 
 
 def _zone_of(typed: str) -> str:
-    """Return the zone of this name, in full or by its city, or an empty text."""
+    """Return the time zone with this name or this city, or an empty text if there is none."""
     wanted = "/" + typed.replace("_", " ").casefold()
     named = (name for name in zones() if f"/{name}".replace("_", " ").casefold().endswith(wanted))
     return next(named, typed if str(zone_named(typed)) == typed else "")

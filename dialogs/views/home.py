@@ -31,7 +31,7 @@ def home(request: PersonRequest) -> HttpResponse:
 
 
 def _show(request: PersonRequest, page: HomePage, status: int = 200) -> HttpResponse:
-    # One thing at a time: first a model, then a password.
+    # The page asks for one thing at a time: first for a model, then for a password.
     lacks_password = not page.offers_connection and lacks_a_way_in(request.user)
     context = {"page": page, "lacks_password": lacks_password, "section": "home"}
     return render(request, "dialogs/home.html", context, status=status)

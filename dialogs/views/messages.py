@@ -1,4 +1,4 @@
-"""Views that send messages, and a person's actions on an answer under way."""
+"""Views that send messages, show images, and act on a whole dialog: stop, retry, rename, move, change model, close."""
 
 from collections.abc import Iterator
 from uuid import UUID
@@ -36,7 +36,7 @@ from dominds.budgets import ATTACHMENT_BYTES
 def post_message(request: PersonRequest, dialog_id: UUID) -> HttpResponse:
     """Accept a message. A worker answers it, and the page hears about both through its socket."""
     dialog = access.visible_dialog(dialog_id, request.user)
-    # Unstripped, so that a refusal shows the text as it was typed.
+    # The text is not stripped, so that a refusal shows it as it was typed.
     text = request.POST.get("text", "").replace("\r\n", "\n")
     try:
         access.check_may_act(dialog, request.user)
@@ -61,7 +61,7 @@ def image(request: PersonRequest, dialog: Dialog, sha256: str) -> HttpResponse:
 
 @dialog_page
 def remote_image(request: PersonRequest, dialog: Dialog, seq: int) -> HttpResponse:
-    """Return an image that an answer names, at a click that asks for it. On failure the page shows the link again."""
+    """Fetch an image that an answer links to, once a person clicked it. On failure the page shows the link again."""
     try:
         result = fetched_image(dialog, seq, request.GET.get("address", ""), request.user.pk)
     except (Invalid, RateLimited) as refusal:

@@ -120,7 +120,7 @@ def page_of_question(
     status: int = 200,
     **shown: Any,
 ) -> HttpResponse:
-    """Show a question with its evidence. ``shown`` are further variables: ``error``, and what the admin's page says."""
+    """Show a question with its evidence. ``shown`` are further variables of the template, such as ``error``."""
     context = {**_question_context(request, question, exits), "text": text, "section": "q4h", **shown}
     if link := _link_of(request):
         return render(request, link.page, context, status=status)
@@ -170,13 +170,13 @@ def answer(request: PersonRequest, question_id: UUID) -> HttpResponse:
 
 
 def answer_by_form(request: PersonRequest, question: Question) -> Question:
-    """Answer with what a form holds. Raises ``Refusal``."""
+    """Answer a question with the fields of a form. Raises ``Refusal``."""
     if request.POST.get("instead"):
         return questions.answer_instead(question.pk, request.user, request.POST.get("result", "").replace("\r\n", "\n"))
-    if request.POST.get("result", "").strip():  # it stands in one form with the choices
+    if request.POST.get("result", "").strip():  # its field and the choices are in the same form
         raise Invalid(_("You wrote a result in the tool’s place. Press “Give this result”, or empty its field first."))
     text = typed_answer(request)
-    if question.approves and request.POST.get("refuse"):  # the button beside a reason, which may be left out
+    if question.approves and request.POST.get("refuse"):  # the button, whose reason may be left out
         text = text if text.strip() else REFUSE
         if approval_in(text) in ALLOWING:
             raise Invalid(

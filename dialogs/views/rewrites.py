@@ -32,8 +32,8 @@ STORY, LONG_STORY = 5, 50  # acts in the popover, and on the page of the context
 def request(request: PersonRequest, dialog: Dialog, kind: str) -> HttpResponse | None:
     """Request a rewrite.
 
-    A page with scripts has asked for confirmation before. Without scripts the preview is shown first, and its button
-    confirms.
+    A page with scripts asks for confirmation itself. Without scripts, the preview is shown first, and its button sends
+    ``confirmed``.
     """
     verb = kind.replace("-", "_")
     if not request.htmx and "confirmed" not in request.POST and with_verb(verb):
@@ -56,7 +56,7 @@ def clear(request: PersonRequest, dialog: Dialog) -> None:
 
 @dialog_action
 def undo(request: PersonRequest, dialog: Dialog, run_id: int | None = None) -> str:
-    """Undo a rewrite, or else the newest clear, and say what is back. Other pages are told in general words."""
+    """Undo this rewrite, or the newest clear if ``run_id`` is None, and return a sentence about what came back."""
     if run_id is None:
         return words_of_clear_undone(rewrite_requests.undo_clear(dialog.pk, request.user, context_report.next_size))
     before = context_report.next_size(dialog)
@@ -67,7 +67,7 @@ def undo(request: PersonRequest, dialog: Dialog, run_id: int | None = None) -> s
 
 @dialog_page
 def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
-    """Return the ways to make room and the story, which are computed when somebody looks at them."""
+    """Render the ways to make room and the story, which are computed only when somebody looks at them."""
     page = DialogPage(dialog, request.user, request=request)
     weigh(page)
     own = on_own_page(request)
@@ -77,20 +77,20 @@ def predictions(request: PersonRequest, dialog: Dialog) -> HttpResponse:
 
 
 def on_own_page(request: PersonRequest) -> bool:
-    """Check whether an answer is, or goes into, the page of the context, and does not stand beside a conversation."""
+    """Check whether the response is shown on the page of the context, rather than beside a conversation."""
     return not request.htmx or "/context/" in (request.htmx.current_url or "")
 
 
 def weigh(page: DialogPage) -> None:
     """Preview the ways to make room, if the person may take one."""
     if page.may_rewrite:
-        with suppress(Refusal, UnknownModel):  # their own pages say why
+        with suppress(Refusal, UnknownModel):  # then no ways are shown; the next request's moment says why
             page.room = ways_of(page.dialog)
 
 
 @dialog_page
 def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpResponse:
-    """Show one rewrite: what stood and what stands, side by side, page by page, and the fate of the removed facts."""
+    """Show one rewrite: the context before and after it side by side, in pages, and the fate of the removed facts."""
     lines = run_lines(dialog, pk=run_id)
     if not lines:
         raise Http404
@@ -99,7 +99,7 @@ def archived_run(request: PersonRequest, dialog: Dialog, run_id: int) -> HttpRes
     result = Paginator(pieces, rewrite_page.ROWS).get_page(request.GET.get("page") or 1)
     context = {
         "page": DialogPage(dialog, request.user, request=request),
-        "act": replace(act_of(dialog, lines[0]), more=None),  # which leads here
+        "act": replace(act_of(dialog, lines[0]), more=None),  # its link leads to this page
         "line": lines[0],
         "found": result,
         "rows": rewrite_page.lines_of(run, dialog, pieces, result.number),

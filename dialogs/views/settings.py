@@ -1,4 +1,4 @@
-"""A person's own settings: look, notifications, browsers, display of the context, password, API keys."""
+"""A person's own settings, a page for each part, and the settings for everybody."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -39,7 +39,7 @@ from remediation.spending import Spent
 MOST_TEMPLATES = 100
 
 
-PARTS = {  # each a page at the address that its form is sent to: what the list of them says, and that address's name
+PARTS = {  # the title of each part's page, and the name of its address, to which its form is sent as well
     "appearance": (noop("Look and notifications"), "settings"),
     "display": (noop("Context display"), "save-context-display"),
     "templates": (noop("Prompt templates"), "save-template"),
@@ -169,7 +169,7 @@ def _save(request: PersonRequest, form: "forms.ModelForm[Any]", name: str) -> Ht
     translation.activate(language_of(request))  # the person may just have chosen another language
     messages.success(request, _("Saved."))
     answer = redirect(PARTS[name][1])
-    answer.delete_cookie("zone")  # it may repeat a choice that holds no longer; the page's script writes it again
+    answer.delete_cookie("zone")  # it may hold the zone that was chosen before; the next page's script sets it again
     return answer
 
 
@@ -216,7 +216,7 @@ def _password_form(request: PersonRequest, given: QueryDict | None = None) -> "S
     if login.lacks_a_way_in(request.user):
         return SetPasswordForm(request.user, given)
     form = PasswordChangeForm(request.user, given)
-    form.fields["old_password"].widget.attrs.pop("autofocus", None)  # it is one of many things on the page
+    form.fields["old_password"].widget.attrs.pop("autofocus", None)  # the page has more than this form
     return form
 
 

@@ -1,4 +1,4 @@
-"""Actions on one turn: copying, branching off, rating, pinning, and what came back into its request."""
+"""Actions on one turn: copying, branching off, rating, pinning, and the turns recalled into its request."""
 
 from collections.abc import Callable
 from functools import wraps
@@ -79,7 +79,7 @@ def _branch_action(view: Callable[[PersonRequest, forks.Branch], Dialog]) -> Vie
             given = clean(form)
             made = view(request, forks.Branch(dialog_id, given["seq"], request.user, given["request_id"]))
         except Refusal as refusal:
-            if form.is_valid() and "text" in request.POST and not request.htmx:  # nobody's words are lost
+            if form.is_valid() and "text" in request.POST and not request.htmx:  # else the typed text would be lost
                 return _refused_text(request, dialog, form.cleaned_data["seq"], refusal)
             return refuse(request, refusal, f"/d/{dialog_id}/")
         address = reverse("place", args=[made.pk, made.own_from])

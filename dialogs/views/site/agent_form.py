@@ -23,7 +23,9 @@ LISTS = ("suggestions", "tools", "toolsets", "priority_areas")
 
 
 def policy_choices(now: str) -> list[tuple[str, str]]:
-    """Return the installed policies, and ``now`` even if it is not, so that people see it. Saving refuses it."""
+    """Return the installed policies as choices. The agent's policy ``now`` is among them even if it is not installed,
+    so that people see it; saving refuses it.
+    """
     results = [("", "the default of the model's kind"), *((policy.name, policy.label) for policy in choices())]
     return results if now in dict(results) else [*results, (now, f"{now} (not installed)")]
 
@@ -42,7 +44,7 @@ class Lines(forms.CharField):
 
 
 class ToolNames(forms.MultipleChoiceField):
-    """A field with names of tools, in which those of a known server are valid without asking it for its list."""
+    """A field with names of tools. A tool of a known server is valid without asking the server for its list."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(required=False, widget=forms.CheckboxSelectMultiple, **options)
@@ -87,12 +89,26 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
 
     class Meta:
         model = Agent
-        fields = tuple(
-            """
-            name description suggestions instructions tools toolsets tool_approval model_params context_policy
-            critical_policy context_limit dialog_budget_usd llm_type priority priority_areas recall prepare_rewrites
-            proxy is_default
-            """.split()
+        fields = (
+            "name",
+            "description",
+            "suggestions",
+            "instructions",
+            "tools",
+            "toolsets",
+            "tool_approval",
+            "model_params",
+            "context_policy",
+            "critical_policy",
+            "context_limit",
+            "dialog_budget_usd",
+            "llm_type",
+            "priority",
+            "priority_areas",
+            "recall",
+            "prepare_rewrites",
+            "proxy",
+            "is_default",
         )
         field_classes = {"dialog_budget_usd": Dollars}
         labels = {
@@ -169,7 +185,7 @@ class AgentForm(forms.ModelForm):  # type: ignore[type-arg]
         if not given["model"]:
             return given
         for name in LISTS:
-            given[name] = given.get(name) or []  # an emptied field, which the column would refuse
+            given[name] = given.get(name) or []  # the column refuses None
         given["model_params"] = given.get("model_params") or {}
         given["tool_approval"] = given.get("tool_approval") or self.instance.tool_approval
         limit, floor = given.get("context_limit"), current_config().min_limit

@@ -16,7 +16,7 @@ from dominds.llm.providers.kinds import KINDS
 
 
 class LimitsForm(forms.Form):
-    """Limits of ``context.yaml``. Only shapes are checked here; the rules are those of the file."""
+    """Limits of ``context.yaml``. Only types and ranges are checked here; saving applies the rules of the file."""
 
     min_limit = WholeNumber(
         1, MOST_TOKENS, "tokens", label=_("Global minimum"), help_text=_("tokens; no limit lies below it")
@@ -86,10 +86,10 @@ class SiteForm(forms.ModelForm):  # type: ignore[type-arg]
 
 @cache
 def site_form() -> type[SiteForm]:
-    """Return the form For everybody, with the extensions' fields."""
+    """Return the form of the settings for everybody, with the extensions' fields."""
     parts = [import_string(extension.site_form) for extension in installed_extensions() if extension.site_form]
-    described = [part.Meta for part in (SiteForm, *parts)]
-    meta = type("Meta", tuple(reversed(described)), {"fields": [name for one in described for name in one.fields]})
+    metas = [part.Meta for part in (SiteForm, *parts)]
+    meta = type("Meta", tuple(reversed(metas)), {"fields": [name for each in metas for name in each.fields]})
     return type("WholeSiteForm", (*parts, SiteForm), {"Meta": meta})
 
 

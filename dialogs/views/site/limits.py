@@ -82,7 +82,7 @@ def _row(entry: dict[str, Any]) -> dict[str, Any]:
 
 
 def _given_rows(rows: Any) -> list[dict[str, Any]]:
-    """Return the rows with a type that are not ticked for removal. One that follows the default needs no number."""
+    """Return the rows with a type that are not ticked for removal. A row that follows the default may lack a limit."""
     entries = []
     for row in rows.cleaned_data:
         if row.get("type") and not row.get("DELETE"):

@@ -39,7 +39,7 @@ from health.traps import chosen_traps
 
 @dataclass(frozen=True, slots=True)
 class ModelRow:
-    """A model with the thresholds in force, and their problems."""
+    """A model with the thresholds in force. ``traps`` are sentences about their problems, and about its retirement."""
 
     model: ModelInfo
     thresholds: Thresholds
@@ -67,7 +67,9 @@ def row_of(model: ModelInfo, thresholds: Thresholds) -> ModelRow:
 @login_required
 @require_GET
 def index(request: PersonRequest) -> HttpResponse:
-    """List models by provider, those in use first. Asking servers would cost a request for each model."""
+    """List models by provider, the providers in use first. Windows are those of the catalog: asking the servers would
+    cost a request for each model.
+    """
     connected.follow()
     catalog = limits.catalog()
     used = {agent.provider for agent in Agent.objects.filter(enabled=True)}
@@ -177,7 +179,10 @@ def _connect_page(
 @with_keys
 @require_POST
 def use(request: PersonRequest) -> HttpResponse:
-    """Make an agent with a listed model and go on to the composer. ``server`` is a local one, or else in the form."""
+    """Make an agent with a listed model and go on to the composer.
+
+    ``server`` is the address of a server on this machine. Without one, the form names the server.
+    """
     form = ServerForm(request.POST)
     local = next(
         (server for server in connecting.local_servers() if server.base_url == request.POST.get("server")), None

@@ -30,7 +30,7 @@ from dialogs.views.accounts import BACKEND, absolute
 from dialogs.views.answers import PersonRequest, for_administrators, refuse, say_not_saved
 
 ON_A_PAGE = 50
-MOST_SHOWN = 200  # members of a group, by name
+MOST_SHOWN = 200  # people in each list of a group's page
 
 
 class PersonForm(forms.ModelForm):  # type: ignore[type-arg]

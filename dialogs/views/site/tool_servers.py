@@ -62,7 +62,7 @@ class ToolServerForm(forms.Form):
     key = KeyField(label=gettext_lazy("Key"), help_text=gettext_lazy("Sent as a bearer token, and stored encrypted."))
 
     def clean_server_id(self) -> str:
-        """Match ids whole."""
+        """Check the whole id, since the field only searches for the pattern in it, and that it is free."""
         name = str(self.cleaned_data["server_id"])
         if not SERVER_ID.fullmatch(name):
             raise forms.ValidationError(_("Letters, digits, dashes and underscores. Its tools are called after it."))
@@ -135,7 +135,7 @@ def add(request: PersonRequest) -> HttpResponse:
 @for_operators
 @require_POST
 def test(request: PersonRequest, server_id: str) -> HttpResponse:
-    """Ask a server for its present tools, without any remembered list."""
+    """Ask a server for its tools now, past the cache."""
     server: Server | None = current_config().servers.get(server_id)
     if server is None:
         raise Http404
