@@ -32,19 +32,30 @@ from health.levels import Thresholds
 from remediation.strategies.masking import ALL_SHOWN
 from remediation.tokens.calibration import Counted
 
-SMALLEST = Decimal("1e-10")  # USD, as the column has it
-CIRCUIT_SPREAD_SECONDS = 3.0  # so that not all dialogs of a model whose circuit closes come back at once
+SMALLEST = Decimal("1e-10")  # USD: the precision of the column
+CIRCUIT_SPREAD_SECONDS = 3.0  # random part of each wait, so that not all dialogs return when a circuit closes
 
-ENDED_COLUMNS = tuple(
-    """
-    outcome finished_at cursor finish_reason first_token_ms prompt_tokens completion_tokens total_tokens
-    cache_read_tokens cache_write_tokens reasoning_tokens cost_usd error_kind error skipped_calls
-    """.split()
+ENDED_COLUMNS = (
+    "outcome",
+    "finished_at",
+    "cursor",
+    "finish_reason",
+    "first_token_ms",
+    "prompt_tokens",
+    "completion_tokens",
+    "total_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "cost_usd",
+    "error_kind",
+    "error",
+    "skipped_calls",
 )
 
 
 class AlreadyEnded(Exception):
-    """Raised when a commit is repeated that had succeeded, although its answer was lost."""
+    """Raised when a commit is repeated although its first try had succeeded, because the answer to that was lost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +67,8 @@ class Attempt:
     thresholds: Thresholds
     prices: tuple[Price, ...] = ()
     image_tokens: int = 0
-    count: Callable[[], int] = int  # the tokens of its request, as pages told them before it was sent
-    is_shortened: bool = False  # made of less than the dialog's view, so that its size is not that of the context
+    count: Callable[[], int] = int  # estimates the request's tokens, as pages showed them before it was sent
+    is_shortened: bool = False  # the request left out a part of the view, so its size is not that of the context
 
     @property
     def forced(self) -> bool:
@@ -73,7 +84,7 @@ class Attempt:
 
 
 class StopRequested(Exception):
-    """A call is not begun, since its answer is to stop."""
+    """Raised when a call must not begin because a person pressed stop."""
 
 
 @commits
@@ -88,7 +99,8 @@ def begin(
     """Store the row of a generation before the provider is asked. Raises ``NoRoomInBudget`` if the call must not begin
     now, ``StopRequested`` if a person pressed stop while this worker prepared it.
 
-    ``sent`` is the request, with its parts.
+    ``whole`` is the dialog with the rows that ``Dialog.objects.whole`` joins. ``sent`` is the record of the request,
+    with the parts that it shares with other requests.
     """
     model, counted, is_forced = served.model, call.counted, isinstance(call, ForcedClear)
     with lease.change(durable=False) as change:
@@ -149,8 +161,8 @@ def _begin_epoch(context_state: ContextState, prepared: Prepared) -> None:
 
 
 def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> None:
-    """Store the parts that the dialog's last request did not name, which are few, since requests share most parts."""
-    in_order = sorted(parts, key=attrgetter("digest"))  # so that no two dialogs wait for each other
+    """Store the parts that the dialog's last request did not have. They are few, since requests share most parts."""
+    in_order = sorted(parts, key=attrgetter("digest"))  # one order for all dialogs prevents deadlocks
     known = set(context_state.request_parts or ())
     if new := [part for part in in_order if part.digest not in known]:
         RequestPart.objects.bulk_create(new, ignore_conflicts=True)
@@ -179,9 +191,9 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
 
 
 def set_usage(change: Change, generation: Generation, usage: UsageReport, prices: Sequence[Price]) -> None:
-    """Set the reported counts, their cost by the provider's prices at the call's beginning, and the dialog's sum.
+    """Set the reported tokens, their cost by the prices when the call began, and the dialog's total cost.
 
-    The caller sets the outcome before, and stores the generation. A failed call without a report costs nothing.
+    The caller has set the outcome, and stores the generation. A failed call without a report costs nothing.
     """
     if not isinstance(usage, Usage):
         change.dialog.unpriced_generations += generation.outcome != Generation.Outcome.FAILED
@@ -208,6 +220,8 @@ def postpone(lease: Lease, circuit: OpenCircuit) -> float:
 
 
 def wake_after(change: Change, seconds: float, reason: str) -> None:
-    """Let the dialog be driven again after this time, by the database's clock, since the clocks of workers differ."""
+    """Have the dialog driven again after ``seconds``, and tell people. The database's clock is used, since those of
+    workers differ.
+    """
     change.dialog.wake_at = Now() + timedelta(seconds=seconds)
     change.event("notice", text=f"{reason} Trying again in {max(1, round(seconds))} s.")

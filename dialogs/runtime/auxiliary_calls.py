@@ -1,5 +1,5 @@
-"""Model calls beside the conversation: pruning, summaries, titles. They are generations, but say
-nothing about health."""
+"""Model calls beside the conversation: pruning, summaries, titles. They are generations, but say nothing about
+health."""
 
 import hashlib
 import re
@@ -45,10 +45,9 @@ from remediation.tokens.counting import counter_for
 
 log = structlog.get_logger(__name__)
 
-SECONDS = 120  # a side call that takes longer has failed; the fallback goes on
-
+SECONDS = 120  # a call that takes longer has failed, and its caller goes on without it
 WORDS_PER_TOKEN = 0.75
-# Rows of tables, fences, rules, a sentence that announces what follows, and the lines that were asked about.
+# Lines that are no title: rows of tables, fences, rules, an announcement of what follows, and lines of the prompt.
 NO_TITLE = re.compile(r"\|.*\||^\s*(```|~~~|-{3,}|={3,})|:\s*$|\bBEGIN\W*$|^\W*END\W*$|^\s*(user|assistant): ")
 MOST_TITLE = 80  # characters: more is an answer
 AROUND_TITLES = " #*_`\"'“”„«»‹›"
@@ -80,8 +79,9 @@ def pruning_window(dialog: Dialog) -> int | None:
 
 
 def _longest_answer(model: ModelInfo, text: str) -> int | None:
-    """Return the greatest length of an answer in tokens. LM Studio goes on past the end of its window, of which a
-    question takes at most half (``split_for``).
+    """Return the tokens of output to ask for, or None for no bound.
+
+    A server that goes on past the end of its window, as LM Studio does, is asked for at most half of the window.
     """
     window = thresholds_of_model(model).context_limit
     wanted = side_answer(window, SHORT_ANSWER, model.kind.overruns)
@@ -91,8 +91,7 @@ def _longest_answer(model: ModelInfo, text: str) -> int | None:
 def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
     """Ask the pruning model once, record the call, and return its text. Raises ``ProviderError``.
 
-    A model whose circuit is open is not asked, and no model is where a budget has no room. Then nothing is recorded,
-    and the caller goes on as after a failed call.
+    If the model's circuit is open, or a budget has no room, ``Overloaded`` is raised without a call or a record.
     """
     model = pruning_model(dialog)
     if rest := circuits.open_circuit(model):
@@ -134,7 +133,7 @@ def _text_of(reply: Reply) -> str:
 
 @contextmanager
 def watch_at_rest(dialog: Dialog) -> Iterator[Lease]:
-    """Watch a dialog at rest through a lease that nobody took, and that is lost when a worker claims the dialog."""
+    """Watch a dialog at rest through a lease that claims nothing, and is lost when a worker claims the dialog."""
     watch = Lease(dialog.pk, dialog.epoch, lost=keeper.draining)
     keeper.add(watch)
     try:
@@ -146,8 +145,10 @@ def watch_at_rest(dialog: Dialog) -> Iterator[Lease]:
 def _watched_call(
     watch: Lease, dialog: Dialog, model: ModelInfo, purpose: str, instructions: str, content: str
 ) -> tuple[Generation, Reply]:
-    """Make a call whose row is never the running one, and which states from the start how it ends if this worker
-    vanishes. Raises ``NoRoomInBudget``.
+    """Make a call for a dialog at rest. Raises ``NoRoomInBudget``.
+
+    Its row says "crashed" until the call ends: it is never the dialog's running generation, and stays true if this
+    worker vanishes.
     """
     columns = _columns(dialog, model, purpose, len(instructions) + len(content))
     with transaction.atomic():
@@ -208,7 +209,7 @@ def write_title(dialog_id: UUID) -> None:
 
 
 def _first_exchange(dialog: Dialog) -> str:
-    """Return the beginnings of the first message and of its answer, or empty texts if there is none."""
+    """Return the beginnings of the first message and of its answer, or an empty text if there is no answer."""
     turns = dialog.turns.filter(position__isnull=False, role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).exclude(text="")
     first = list(turns.order_by("position").values_list("role", "text")[:2])
     if Turn.Role.ASSISTANT not in dict(first):
@@ -236,7 +237,7 @@ def _ask(lease: Lease, stream: Stream, generation: Generation) -> Reply:
 
 
 def summarise(ask: Callable[[str, str], str], dialog: Dialog, text: str, max_tokens: int, prompt: Prompt) -> str:
-    """Have the model write a hand-off summary. Empty after a failure, when sentences chosen by rule take its place."""
+    """Have the model write a hand-off summary. Empty after a failure: the caller then selects sentences."""
     instructions = render(prompt, words=int(max_tokens * WORDS_PER_TOKEN))
     try:
         return ask(instructions, text)

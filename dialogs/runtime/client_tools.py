@@ -29,7 +29,7 @@ def client_calls(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
 
 
 def wait_for_client(dialog: Dialog, calls: Sequence[Call]) -> bool:
-    """Check whether the calls wait for the client: it runs all of them, and their message has ended."""
+    """Check whether the dialog waits for the client: all calls are the client's, and their message has ended."""
     return _has_ended(dialog) and len(client_calls(dialog, calls)) == len(calls)
 
 
@@ -38,7 +38,7 @@ def _has_ended(drive: Drive) -> bool:
 
 
 def hand_over(change: Change, calls: Sequence[Call], *, beside_clear: bool) -> None:
-    """End the run if the calls belong to the message under way; otherwise tell the model why there is no result."""
+    """End the message if the calls belong to the one under way. Otherwise tell the model why there is no result."""
     if beside_clear:
         _refuse(change, calls, BESIDE_CLEAR)
     elif change.dialog.answering_seq is None or _message_of_newest_reply(change.dialog) != change.dialog.answering_seq:
@@ -72,8 +72,8 @@ def accept_within(change: Change, results: Mapping[str, Judged], *, goes_on: boo
     none, as for a last answer.
     """
     dialog = change.dialog
-    calls, ours = unresolved_calls(dialog), tools_of(dialog.agent)
-    are_clients = _has_ended(dialog) and not any(call.name in ours for call in calls)
+    calls, own_tools = unresolved_calls(dialog), tools_of(dialog.agent)
+    are_clients = _has_ended(dialog) and not any(call.name in own_tools for call in calls)
     if not calls or {call.id for call in calls} != set(results) or not are_clients:
         raise Conflict("tool_calls_not_open", "These are not the results that the dialog waits for.")
     for call in calls:

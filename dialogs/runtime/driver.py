@@ -39,8 +39,8 @@ from remediation.policies import decide
 log = structlog.get_logger(__name__)
 
 MAX_GENERATIONS_PER_MESSAGE = 200
-PATIENCE_SECONDS = 10  # a longer wait for the next try holds no worker
-OTHERS_SECONDS = 1.0  # between two looks whether the calls under way have left room in a budget
+PATIENCE_SECONDS = 10  # before a longer wait for the next try, the worker releases the dialog
+OTHERS_SECONDS = 1.0  # between two checks whether the calls under way have left room in a budget
 
 
 def drive(dialog_id: UUID) -> None:
@@ -51,8 +51,8 @@ def drive(dialog_id: UUID) -> None:
     3. Rewrite, clear, suspend, fail or generate accordingly.
     4. Store the outcome in one transaction; repeat.
 
-    A dialog that is new to its person gets its title afterwards, when it rests, one that was rewritten the vectors of
-    what is out of sight, and one that is nearly full its rewrite.
+    Afterwards, while the dialog rests, it gets a title if it has none yet, embeddings of the turns that left the
+    context, and a prepared rewrite if one may be needed soon.
     """
     awaits_title = is_near = False
     with claim(dialog_id) as lease:
@@ -100,7 +100,7 @@ def pending_work(lease: Lease) -> Dialog | None:
 
 
 def step(lease: Lease, dialog: Dialog) -> bool:
-    """Take the dialog's next step, and return whether a rewrite may come soon after an answer."""
+    """Take the dialog's next step. Returns True after a model call if the context may need a rewrite soon."""
     try:
         materials = materials_of(dialog)
         served, view, _, sizes = materials
@@ -138,7 +138,7 @@ def may_call(lease: Lease, dialog: Dialog, served: Served) -> bool:
     elif served.lacks_limit and served.unusable:
         fail(lease, served.unusable)
     elif circuit := circuits.open_circuit(served.model):
-        connect(served.model)  # a refusal that no wait can mend comes at once
+        connect(served.model)  # raises now if the model lacks its key or cannot be used: waiting would not help
         postpone(lease, dialog, circuit)
     else:
         return True
@@ -146,7 +146,7 @@ def may_call(lease: Lease, dialog: Dialog, served: Served) -> bool:
 
 
 def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> None:
-    """Make one model call, from request to commit, and wait before the next try if it failed for a while."""
+    """Make one model call, from request to commit. If it failed and is to be tried again, wait before that."""
     model = params.tune(served.model, dialog.agent.model_params, call.asked)
     provider = connect(model)
     prepared = prepare(dialog, served.model, call, repeats.form_of(dialog, served.model, call))
@@ -156,7 +156,8 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
         attempt = attempts.begin(lease, dialog, served, call, prepared, sent)
     except attempts.StopRequested:
         return  # the driver's next look at the dialog stops it
-    except NoRoomInBudget as reason:  # the policies see one that is used up; for calls under way this one waits
+    except NoRoomInBudget as reason:
+        # Calls under way may use up the budget, so this one waits. If it is used up, policies say so at the next step.
         log.info("waiting_for_budget", reason=str(reason))
         lease.pause(OTHERS_SECONDS)
         return
@@ -169,7 +170,10 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
 
 
 def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
-    """Ask a person for another model. The model, its provider or key is gone, so each further message would fail."""
+    """Ask the person for another model, or fail a program's message.
+
+    The model, its provider or its key is gone, so each further message would fail.
+    """
     if repeats.asks_person(dialog):
         suspend(lease, dialog, Suspend(Question.Kind.REFUSED, reason))
     else:
@@ -179,7 +183,7 @@ def ask_for_a_model(lease: Lease, dialog: Dialog, reason: str) -> None:
 def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
     """Wait before calling a model that fails for every dialog now, or fail the message.
 
-    The wait counts as a try, so that no message waits forever. A program is told at once.
+    The wait counts as a try, so that no message waits forever. A proxy's message fails at once.
     """
     if not dialog.agent.kind.outlasts_circuits or dialog.tries + 1 >= MAX_TRIES:
         fail(lease, str(circuit))
@@ -189,7 +193,7 @@ def postpone(lease: Lease, dialog: Dialog, circuit: OpenCircuit) -> None:
 
 def wait(lease: Lease, delay: float) -> None:
     if delay > PATIENCE_SECONDS:
-        # Its row says when to wake it; a provider that is busy must not keep every worker waiting.
+        # The dialog's row says when to wake it. A busy provider must not keep every worker waiting.
         lease.release_later()
     else:
         lease.pause(delay)
@@ -219,7 +223,7 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
             rounds.record_context_error(change.dialog, code, message)
         change.dialog.failure, change.dialog.requested_rewrite = message, ""
         if change.dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN:
-            change.dialog.failed_clears = 0  # the next message, perhaps a shorter one, is cleared for again
+            change.dialog.failed_clears = 0  # so that forced clears are tried again for the next message
         abandon(change, "Not run: the message failed.")
         change.end_message(Turn.Status.FAILED)
         proceed_or_release(change)

@@ -21,9 +21,9 @@ from dominds.redaction import redact
 log = structlog.get_logger(__name__)
 
 BEAT_SECONDS = 0.04
-BEAT_SECONDS_PER_TEXT = 0.0002  # a frame costs the same whatever its length: with many answers at once, longer ones
+BEAT_SECONDS_PER_TEXT = 0.0002  # many answers get fewer, longer frames, since a frame of any length costs the same
 LONGEST_BEAT_SECONDS = 0.12
-LOST = -1  # stands for a number of losses: the text is written whole at the next beat
+LOST = -1  # as ``LiveText.losses``: Redis lost this text, which is written whole at the next beat
 CLOSING_SECONDS = 3  # how long an ended answer waits for its text to be written; Redis' own time-outs are shorter
 
 
@@ -38,12 +38,13 @@ class LiveText:
         self.is_reasoning = reasoning
         self.after = after  # the text that readers must have before this one
         self.key = live_text_key(generation_id, reasoning=reasoning)
-        self.parts: list[str] = []  # all of them: what Redis lost is written again
+        self.parts: list[str] = []  # kept whole, because a text that Redis lost is written again
         self.is_waiting = self.is_over = False
         self.tried = 0  # parts that were given to Redis, whether or not it took them
         self.written = 0  # parts that it took
         self.position = 0  # characters that it took
         self.bytes = 0  # the length that its text should have in Redis
+        # The writer's losses at the last write. If it has had more since, Redis may have lost the text.
         self.losses = _writer.losses
 
     def write(self, text: str) -> None:
@@ -74,7 +75,7 @@ class Writer:
     """A thread that writes live texts: at each beat all that have grown, and at once those that begin or end."""
 
     def __init__(self) -> None:
-        self.losses = 0  # how often Redis was unavailable: it may have come back without anything
+        self.losses = 0  # how often Redis was unavailable; it may have come back empty
         self._is_lost = False
         self._waiting: set[LiveText] = set()
         self._urgent: set[LiveText] = set()
@@ -123,7 +124,7 @@ class Writer:
                 beat = min(LONGEST_BEAT_SECONDS, BEAT_SECONDS + BEAT_SECONDS_PER_TEXT * len(texts))
                 self._next_beat = time.monotonic() + beat
             for text in texts:
-                text.is_waiting = False  # before its parts are read: one that comes now adds it again
+                text.is_waiting = False  # set before its parts are read, so that a new part adds it again
             return texts
 
     def _write(self, texts: Collection[LiveText]) -> None:
@@ -159,8 +160,8 @@ class Writer:
             text.written, text.losses = parts, losses
             text.position += len(fresh)
             text.bytes += len(fresh.encode())
-            if length not in (text.bytes, True):  # True: it was set whole
-                text.losses = LOST  # silently: its key was dropped, or Redis was empty when redis-py reconnected
+            if length not in (text.bytes, True):  # True is the answer to ``set``
+                text.losses = LOST  # without an error: its key was evicted, or redis-py reconnected to an empty Redis
                 self.add(text)
 
     def _try_again(self, texts: Collection[LiveText], error: redis.RedisError) -> None:
@@ -180,9 +181,9 @@ _writer = Writer()
 # -- Running tools -----------------------------------------------------------------------------------------------------
 
 LINE_CHARS = 200
-LINE_SECONDS = 0.25  # between two messages with lines; what comes in between is replaced by what comes later
+LINE_SECONDS = 0.25  # between two messages with lines; each has only the newest line of a call
 READ_CHARS = 2_000  # the part of a line in which secrets are looked for
-_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")  # colours and movements of the cursor
+_TERMINAL = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b[@-_]")  # escape sequences: colours and movements of the cursor
 
 
 def show_line(dialog_id: UUID, call_id: str, text: str) -> None:

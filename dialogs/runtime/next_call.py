@@ -42,8 +42,8 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
 def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedClear:
     """Make a forced clear.
 
-    It asks for as much output as a package needs, whatever the agent's settings say about answers, and makes room for
-    that in its own view.
+    It asks for as much output as a re-entry package needs, whatever the agent's settings say about answers. If the
+    window has no room for that, its view leaves something out.
     """
     served, view, tools, sizes = materials
     view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0, guidance)
@@ -54,10 +54,11 @@ def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedC
 
 
 def recalled_into(dialog: Dialog, materials: Materials, recall: PushRecall, sizes: Sizes) -> Recall:
-    """Return what the next request brings back.
+    """Return the archived text that the next request recalls.
 
-    Nothing is added to a request whose answer filled the window, which was refused, or whose last report was red only
-    because of recalled text. The first request after a clear goes on from its package alone.
+    Nothing is recalled if the last request was refused as too long, if its answer was interrupted because it filled the
+    window, if its report was critical only because of recalled text, or after a second rewrite for one message. The
+    first request after a clear goes on from the re-entry package alone.
     """
     served, view, _, _ = materials
     if not recall.is_on or dialog.overflowed or view.interrupted or dialog.restarts > 1 or view.is_fresh_round:
@@ -72,7 +73,7 @@ def recalled_into(dialog: Dialog, materials: Materials, recall: PushRecall, size
 
 
 def next_recall(dialog: Dialog, materials: Materials, sizes: Sizes) -> Recall:
-    """Return what the next request would bring back if it were sent now."""
+    """Return the archived text that the next request would recall if it were sent now."""
     return recalled_into(dialog, materials, PushRecall(dialog, materials.view), sizes)
 
 
@@ -82,11 +83,11 @@ def next_prompt(dialog: Dialog, materials: Materials, sizes: Sizes) -> int:
 
 
 def _tells_sizes(dialog: Dialog) -> bool:
-    """Check whether an answer names its request's size, as those of ``/v1`` do, for which alone it is counted."""
+    """Check whether the answer has to name its request's size, as in ``/v1``. The request is then counted for that."""
     return dialog.origin != Dialog.Origin.PERSON
 
 
 def _at_most(dialog: Dialog, output: int | None) -> int | None:
-    """Limit the output to the amount that was sent after the provider had refused more."""
+    """Limit the output to the tokens with which the attempt is repeated after the provider refused more."""
     less: int | None = dialog.repeats.get(OUTPUT)
     return min(less, output or less) if less else output

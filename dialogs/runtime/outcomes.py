@@ -45,9 +45,9 @@ from remediation.guidance import (
 )
 from remediation.tokens.calibration import MOST_SLOPE, Calibration, calibrate
 
-LONGEST_ADVICE_SECONDS = 86_400.0
+LONGEST_ADVICE_SECONDS = 86_400.0  # the longest Retry-After of a provider that programs are told
 MAX_RESTARTS = 3  # rewrites for one message of an agent that is not guided
-MOST_NAME_CHARS = 120  # of a called tool, as its result is stored
+MOST_NAME_CHARS = 120  # of a called tool, as ``Turn.tool_name`` has it
 log = structlog.get_logger(__name__)
 
 
@@ -56,10 +56,10 @@ def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     the next try, 0 for none.
     """
     if reply.lost:
-        lease.lost = True  # the attempt's row is now another worker's to end
+        lease.lost = True  # another worker ends the attempt's row
         return 0.0
     if attempt.generation.est_tokens is None and not isinstance(reply.usage, Usage):
-        attempt.generation.est_tokens = attempt.count()  # no report will tell it
+        attempt.generation.est_tokens = attempt.count()  # no report tells the tokens
     try:
         return _store(lease, attempt, reply, _package_for(attempt, reply))
     except AlreadyEnded:
@@ -67,7 +67,9 @@ def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
 
 
 def _package_for(attempt: Attempt, reply: Reply) -> str:
-    """Draft the re-entry package for the question that this outcome opens, if it opens one, before the transaction."""
+    """Draft the re-entry package for the question that this outcome will open; empty if it opens none. Done before the
+    transaction, because it takes long.
+    """
     dialog = attempt.generation.dialog
     if attempt.forced and isinstance(reply.error, RequestRefused | ContextOverflow):
         return draft_package(dialog)
@@ -89,7 +91,7 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
         else:
             _keep(change, attempt, reply, package)
         if change.dialog.is_leased and change.dialog.answering_seq is None and not change.dialog.continuing:
-            change.dialog.stop_requested = False  # it was for this message, which has ended by itself
+            change.dialog.stop_requested = False  # the stop was meant for this message, which has ended by itself
             change.take_next_message()
         ended = not change.dialog.has_work
         if ended:
@@ -99,9 +101,9 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
 
 
 def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
-    """Record the health of a generation that counts for it, also for the page, and return the level.
+    """Record the health of a generation in its snapshot and its dialog, tell pages, and return the level.
 
-    A report about a shortened request says nothing of the context's size: the level before it stays.
+    The report of a shortened request says nothing about the size of the context, so the level before it stays.
     """
     dialog, thresholds = change.dialog, attempt.thresholds
     suspected = isinstance(usage, Usage) and truncation.is_suspected(
@@ -138,14 +140,14 @@ def _keep(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
         Turn.Status.INTERRUPTED if reply.interrupted else Turn.Status.COMPLETE,
         text=reply.text,
         tool_calls=_calls_json(attempt.generation, reply.tool_calls),
-        # Bound to words that the next request does not hold, it would be refused there.
+        # The provider would refuse reasoning that is bound to the end of this request, which the next one lacks.
         provider_items=None if attempt.prepared.bound_to_once else list(reply.provider_items) or None,
         reasoning=_reasoning_json(reply),
         generation=attempt.generation,
     )
     if reply.interrupted:
         log.info("stream_interrupted", dialog_id=str(dialog.pk), reason=reply.interrupted)
-        dialog.changed_since_rewrite = True  # the stream filled the window: the policy may compact again
+        dialog.changed_since_rewrite = True  # the answer filled the window: the policy may compact again
         return
     if reply.notice:
         change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=reply.notice)
@@ -157,12 +159,12 @@ def _keep(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
     answered = dialog.answering_seq
     change.end_message(Turn.Status.ANSWERED)
     if clears_exhausted(counters_of(dialog)) and dialog.agent.critical_policy == Agent.CriticalPolicy.ESCALATE:
-        # At once, while it is known which message was too long, and not with the next message.
+        # Suspend now, while it is known which message was too long, and not with the next message.
         suspension.suspend_within(change, Suspend(CRITICAL_KIND, EXHAUSTED), package, about=answered)
 
 
 def _keep_forced_clear(change: Change, attempt: Attempt, reply: Reply) -> None:
-    """Keep a reply with exactly one valid ``clear_mind``. Of a refused output only the generation's numbers stay."""
+    """Keep a reply with exactly one valid ``clear_mind``. Of any other reply only the generation's numbers stay."""
     dialog = change.dialog
     match judge_forced(reply.tool_calls):
         case Discard(reason):
@@ -239,21 +241,24 @@ def _act_on_overflow(change: Change, attempt: Attempt, error: ContextOverflow, p
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
     dialog.overflowed, dialog.repeats = True, {}
     _learn_from_overflow(dialog, attempt, error)
-    if not dialog.agent.kind.is_guided:  # nothing but its policy can make the request shorter, and that not forever
+    if not dialog.agent.kind.is_guided:  # only its policy can make the request shorter, in a few tries
         dialog.changed_since_rewrite = True
         if dialog.restarts >= MAX_RESTARTS:
             dialog.failure = str(error)
             change.end_message(Turn.Status.FAILED)
         return
-    set_counters(dialog, judge_last_clear(counters_of(dialog), Level.CRITICAL))  # a clear before it did not help
+    set_counters(dialog, judge_last_clear(counters_of(dialog), Level.CRITICAL))  # a clear before did not help
     if attempt.forced:
         reason = f"The forced clear itself is too long: {error}"
         suspension.suspend_within(change, Suspend(CRITICAL_KIND, reason), package)
 
 
 def _learn_from_overflow(dialog: Dialog, attempt: Attempt, error: ContextOverflow) -> None:
-    """Correct estimates by a refusal, as by a report: by the size that it tells, or as far as the window, which the
-    request must exceed. A request that no vocabulary makes so long was refused for its bytes.
+    """Correct the estimates by a refused request, as by a report.
+
+    If the refusal tells no size, the request is taken to exceed the window by one token. Nothing is learned if the
+    estimate exceeds the window already, or is ``MOST_SLOPE`` times smaller than it: no vocabulary is so dense, so the
+    request was refused for its bytes.
     """
     counted, window = attempt.counted, attempt.thresholds.context_limit
     if counted is None or attempt.prepared.guided:
@@ -268,9 +273,9 @@ def _learn_from_overflow(dialog: Dialog, attempt: Attempt, error: ContextOverflo
 
 
 def _calls_json(generation: Generation, calls: tuple[ToolCall, ...]) -> list[dict[str, str]] | None:
-    """Return calls under ids of the runtime's own, since some providers repeat an id in later answers, or send none.
+    """Return the calls as JSON under new ids, since some providers repeat an id in later answers, or send none.
 
-    Models make up names of any length and letters.
+    Names are cut and cleaned, since models make up any.
     """
     return [
         {

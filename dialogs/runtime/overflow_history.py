@@ -37,13 +37,13 @@ def recent_context(dialog: Dialog, view: View) -> RecentContext:
 
 
 def loop_in(dialog: Dialog, after: int) -> Loop:
-    """Look for a loop of the agent's calls behind this position, in any state of its context."""
+    """Look for a loop in the agent's calls after a position, however full its context is."""
     return _loop(dialog, _replies_since(dialog, after), 0)
 
 
 def _loop(dialog: Dialog, replies: list[list[dict[str, str]]], over_hits: int) -> Loop:
-    """Judge the newest calls. Results are looked up only if calls are repeated. The agent was nudged if it repeated
-    itself before the newest reply.
+    """Judge the newest calls. Results are looked up only if calls are repeated. An agent that repeated itself already
+    before its newest reply has been nudged.
     """
     if judge_loop(_uses(replies, {}), over_hits, nudged=False).action is LoopAction.NONE:
         return NO_LOOP
@@ -69,7 +69,7 @@ def _recent_warnings(dialog_id: UUID) -> QuerySet[ContextEvent, int]:
 
 
 def _over_hits_since_recovery(dialog: Dialog) -> int:
-    """Count over-hits since the last recovery, since counting earlier ones again would start afresh at every turn."""
+    """Count over-hits since the last recovery. Earlier ones would cause another fresh start at every turn."""
     codes = _newest_codes(dialog.pk)
     return next((index for index, code in enumerate(codes) if code == ContextEvent.Code.RECOVERY_TRIGGERED), len(codes))
 
@@ -82,7 +82,7 @@ def _newest_codes(dialog_id: UUID) -> QuerySet[ContextEvent, str]:
 
 
 def _replies_since(dialog: Dialog, after: int) -> list[list[dict[str, str]]]:
-    """Return each reply's tool calls behind a position, oldest first, so that no older ones trigger a rewrite."""
+    """Return the tool calls of each reply after a position, oldest first. Older ones must not trigger a rewrite."""
     newest = _newest_calls(dialog.pk, dialog.round_number, after)
     return [list(calls) for calls in reversed(newest) if calls]
 
@@ -95,7 +95,7 @@ def _newest_calls(dialog_id: UUID, round_number: int, after: int) -> QuerySet[Tu
 
 
 def last_rewrite(dialog: Dialog) -> LastRewrite | None:
-    """Return the newest rewrite of the round that the runtime started or tried, with what people have said since."""
+    """Return the round's newest rewrite or attempt at one, with the number of messages since; None without one."""
     row = _newest_run.first(dialog.pk, dialog.round_number)
     if row is None:
         return None
@@ -118,16 +118,16 @@ def _newest_run(dialog_id: UUID, round_number: int) -> QuerySet[RemediationRun, 
 
 @Select
 def _said_since(dialog_id: UUID, position: int) -> QuerySet[Turn, int]:
-    """Return how many messages people have sent behind a position; no row for none."""
+    """Select the number of messages that people sent after a position. There is no row if they sent none."""
     turns = Turn.objects.filter(dialog_id=dialog_id, role=Turn.Role.USER, position__gt=position)
     return turns.values("dialog_id").annotate(number=Count("pk")).values_list("number", flat=True)
 
 
 def is_red_by_recall(dialog: Dialog, thresholds: Thresholds) -> bool:
-    """Check whether the last reported prompt is critical only because of recalled text, by that text's share of its
-    characters.
+    """Check whether the last reported prompt is critical only because of recalled text, whose tokens are estimated by
+    its share of the request's characters.
 
-    This is looked up only if a report is critical.
+    There is no query unless the report is critical.
     """
     critical, reported = thresholds.effective_critical_max, dialog.prompt_tokens
     if critical is None or reported is None or reported <= critical or dialog.report != Dialog.Report.REPORTED:
@@ -135,7 +135,7 @@ def is_red_by_recall(dialog: Dialog, thresholds: Thresholds) -> bool:
     row = _last_sent.first(dialog.pk)
     sizes = sizes_of(Sent.of(row)) if row is not None else {}
     chars = sizes.get(Category.RECALLED, 0)
-    recalled = min(reported * chars // max(1, sum(sizes.values())), chars)  # a character is hardly ever two tokens
+    recalled = min(reported * chars // max(1, sum(sizes.values())), chars)  # hardly any character takes two tokens
     return reported - recalled <= critical
 
 
@@ -146,9 +146,9 @@ def _last_sent(dialog_id: UUID) -> QuerySet[Generation, Any]:
 
 
 def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: Rewritten, est_before: int) -> None:
-    """Record the cause and the outcome of a rewrite, and raise the operators' task if rewrites are frequent.
+    """Record the cause and the outcome of a rewrite, and raise a task for operators if warnings are frequent.
 
-    A rejected rewrite is no error, and raises none. A priority-1 agent over its limit raises one at once.
+    A rejected rewrite does not raise one for that. An agent of priority 1 that is over its limit raises one at once.
     """
     dialog, limit = change.dialog, budget.limit
     if limit is None:

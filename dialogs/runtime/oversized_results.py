@@ -1,5 +1,5 @@
-"""Treatment of tool results that are too large for the model: stored in full as artifacts, with a
-note in their place."""
+"""Treatment of tool results that are too large for the model: they are stored in full as artifacts, and the model sees
+a note in their place."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -27,7 +27,7 @@ from remediation.policies.policy import Policy
 
 log = structlog.get_logger(__name__)
 
-MOST_CHARS = 200_000  # beyond this a result is an artifact under every policy
+MOST_CHARS = 200_000  # a longer result is an artifact under every policy
 PREVIEW_CHARS = 4_000
 
 
@@ -49,7 +49,7 @@ def judge_results(
 ) -> dict[str, Judged]:
     """Judge results by the ids of their calls, without storing anything.
 
-    Call it before a transaction, because it counts tokens if the policy asks for that. ``view`` is that of a dialog
+    Call it before a transaction, because it counts tokens if the policy asks for that. Pass the ``view`` of a dialog
     that is not stored yet.
     """
     if not results or isinstance(served, UnknownModel):
@@ -61,7 +61,7 @@ def judge_results(
     sizes = materials_of(now, seen, served).sizes.own
     context = Context(judgement_of(now, served.thresholds).level, sizes.budget)
     judged: dict[str, Judged] = {}
-    for call_id, result in results.items():  # each finds the room that those before it leave
+    for call_id, result in results.items():  # each result has the room that those before it leave
         judged[call_id] = _judge(dialog.pk, served.policy, context, sizes, call_id, result)
         shown = _message(call_id, judged[call_id].instead or result)
         context = replace(context, budget=context.budget.with_result(sizes.count((shown,))))
@@ -106,7 +106,7 @@ def _judge(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, call
             return Judged(result, Result(message, failed=True))
         case PutAside(room):
             log.warning("tool_result_put_aside", dialog_id=str(dialog_id), est_tokens=tokens, room=room)
-            return _preview(result, min(PREVIEW_CHARS, room))  # a character is hardly ever two tokens
+            return _preview(result, min(PREVIEW_CHARS, room))  # tokens as characters: hardly any takes two tokens
         case Compact(reason):
             # The result is kept; the policy sees it before the next generation and compacts what came before it.
             log.info("restart_marked", dialog_id=str(dialog_id), reason=reason, est_tokens=tokens)

@@ -54,7 +54,7 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
 
 
 def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
-    """Return the level of the last report that counts. Red only because of recalled text forces nothing."""
+    """Return the level of the last report. A prompt that is critical only because of recalled text is healthy."""
     level = judgement_of(dialog, thresholds).level
     if level is Level.CRITICAL and overflow_history.is_red_by_recall(dialog, thresholds):
         return Level.HEALTHY
@@ -62,9 +62,9 @@ def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
 
 
 def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext | None) -> Loop:
-    """Return the loop of an agent that can be told of it.
+    """Return the loop that the agent's calls are in, if it is an agent that gets nudges.
 
-    If its policy watches for none, a loop is looked up once the message has had as many calls as a loop takes.
+    If its policy watches for no loops, one is looked for once the message has had as many calls as a nudge takes.
     """
     if not dialog.agent.kind.is_guided:
         return NO_LOOP
@@ -75,7 +75,7 @@ def _loop_of(dialog: Dialog, view: View, watched: overflow_history.RecentContext
 
 
 def _endless_loop(dialog: Dialog) -> str:
-    """Return why the message has to end, if all its newest calls are one loop, whatever was rewritten meanwhile."""
+    """Return why the message has to end if its newest calls are one long loop, even across rewrites; else empty."""
     if dialog.generations_for_message < ENDLESS_CALLS or not dialog.agent.kind.is_guided:
         return ""
     loop = overflow_history.loop_in(dialog, 0)
@@ -97,7 +97,7 @@ def _near_limit(served: Served, sizes: ViewSizes) -> Sizes | None:
 def clear_due(dialog: Dialog, thresholds: Thresholds) -> bool:
     """Check whether an episode of forced clears is open.
 
-    It is as long as the dialog's newest call was such an attempt, in this round, by this model and under these limits.
+    It is open while the dialog's newest call was a forced clear in this round, by this model and under these limits.
     A level that is unknown, or has fallen meanwhile, does not close it.
     """
     if not dialog.clear_episode:

@@ -33,17 +33,16 @@ from remediation.policies.policy import Policy
 
 log = structlog.get_logger(__name__)
 
-AT_ONCE = 4  # per process, in threads of their own, so that no message waits for a thread that drives
+AT_ONCE = 4  # threads per process; dialogs are driven by others, so no message waits for a preparation
 MOST_WAITING = 100
-REST_SECONDS = (
-    1.0  # after an answer: nobody has read it earlier, and a program that goes on at once would cut off each call
-)
+# The wait after an answer. Nobody has read it earlier, and a program that goes on at once would cut off each call.
+REST_SECONDS = 1.0
 _threads = ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="prepare")
-_resting: dict[UUID, int] = {}  # the epoch of a dialog's newest run here, from whose end on it rests
+_resting: dict[UUID, int] = {}  # for each dialog, the epoch of its newest run in this process
 
 
 class NotPrepared(Exception):
-    """A call failed, or a worker claimed the dialog. ``in_vain``: the same call would fail, and cost, again."""
+    """Raised when a call failed or a worker claimed the dialog. ``in_vain``: the same call would fail again."""
 
     def __init__(self, cause: str, *, in_vain: bool) -> None:
         super().__init__(cause)
@@ -68,21 +67,21 @@ def prepare_soon(dialog_id: UUID, epoch: int) -> None:
 
 
 def _prepare(dialog_id: UUID, epoch: int, due: float) -> None:
-    time.sleep(max(0.0, due - time.monotonic()))  # whatever waits behind this one is due later
-    if _resting.get(dialog_id) != epoch:  # it went on, and has begun to rest anew
+    time.sleep(max(0.0, due - time.monotonic()))  # delays no other dialog: those behind it in the queue are due later
+    if _resting.get(dialog_id) != epoch:  # it was driven again, and its newer run has a task of its own
         return
     del _resting[dialog_id]
     try:
         prepare(dialog_id, epoch)
-    except Exception:  # whatever it is, the rewrite is made when it is due
+    except Exception:  # nothing is lost: the rewrite is made when it is due
         log.exception("preparing_failed", dialog_id=str(dialog_id))
     finally:
         connections.close_all()
 
 
 def prepare(dialog_id: UUID, epoch: int | None = None, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
-    """Make the rewrite that a dialog at rest will soon need, and store it; with an ``epoch`` only if it has rested
-    since that run.
+    """Make and store the rewrite that a dialog at rest will soon need. With an ``epoch``, do so only if the dialog has
+    not been driven since the run of that epoch.
 
     The work is given up when a worker claims the dialog.
     """
@@ -119,7 +118,7 @@ def _prepare_within(watch: Lease, dialog: Dialog, materials: Materials, seconds:
 
 
 def _make_rewrite(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
-    """Return the rewrite, or None if another try at the next rest would be in vain."""
+    """Return the rewrite, or None if another try would be in vain. Raises ``NotPrepared`` if it may be tried again."""
     toolbox = toolbox_with_model(job, partial(_ask, watch, job.dialog), lambda *_: None)
     try:
         return within_archive(rewrite(job, within(toolbox, seconds)))
@@ -131,7 +130,7 @@ def _make_rewrite(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
 
 
 def _ask(watch: Lease, dialog: Dialog, purpose: str, instructions: str, text: str) -> str:
-    """Ask the model, and give up if it does not answer. The rewrite then asks again when it is due."""
+    """Ask the model, and raise ``NotPrepared`` if it does not answer. The rewrite then asks again when it is due."""
     try:
         return auxiliary_calls.ask_at_rest(watch, dialog, purpose, instructions, text)
     except ProviderError as error:

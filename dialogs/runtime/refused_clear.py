@@ -21,17 +21,17 @@ def refused_clear(dialog: Dialog, model: ModelInfo, thresholds: Thresholds) -> R
     newest = ended.order_by("-id").values_list("outcome", "error", "prompt_tokens").first()
     reason = "" if newest is None else NO_HELP if newest[0] == Generation.Outcome.KEPT else newest[1]
     used, window = dialog.prompt_tokens or 0, thresholds.context_limit or 0
-    # Less than the context, where messages were left out to make room.
+    # The prompt of the refused attempt. It is smaller than the context if messages were left out to make room.
     sent = (newest[2] if newest is not None and newest[0] == Generation.Outcome.DISCARDED else None) or used
     draft = draft_package(dialog) if dialog.failed_clears >= MAX_FORCED_CLEARS - 1 else ""
-    if draft and window:  # it is sent, and comes back in the answer
+    if draft and window:  # the model is sent the draft and repeats it in its answer, so the window must hold it twice
         size = counter_for(model.model_id, model.tokenizer).count(draft)
         draft = draft if Budget(window=window).holds_twice(size, sent) else ""
     return RefusedClear(reason, used, window, draft)
 
 
 def explanation(reason: str, calls: tuple[ToolCall, ...], offered: set[str]) -> str:
-    """Return the reason to store. It names no tool that the model made up, since nothing of its text may stay."""
+    """Return the reason to store. It names no tool that the model made up, since no text of a refused answer stays."""
     if all(call.name in offered for call in calls):
         return reason
     return f"no valid {CLEAR_MIND} call, but others"

@@ -1,6 +1,7 @@
 """Refusals that another form of the same attempt may avoid, and refusals that only a person can end.
 
-Each kind of the first is repeated once, and counts as no try.
+After a refusal of the first sort the attempt is repeated in another form, once for each kind of refusal. That does not
+count as a try.
 """
 
 import re
@@ -43,8 +44,8 @@ from dominds.llm.providers.parts import ends_with_files
 from dominds.llm.stream import FinishReason
 from remediation.policies.retention import PRUNE
 
-REMEMBERED = timedelta(days=30)  # a model that refused to be forced may have learned to be since
-ROOM_SHARE = 0.9  # share of the room by a provider's own numbers, some of which name the least size of a prompt
+REMEMBERED = timedelta(days=30)  # how long a refusal to be forced counts: its server may support it by then
+ROOM_SHARE = 0.9  # of the room by a provider's numbers, some of which state only the least size of a prompt
 RATE_NUMBERS = re.compile(r"limit:? (\d[\d,]*).{0,20}requested:? (\d[\d,]*)", re.I)  # OpenAI, Groq
 UNFORCED, OUTPUT, STALE, SYSTEM, UNSEEN, SHORTER = "unforced", "output", "stale", "system", "unseen", "shorter"
 REFUSALS = tuple(
@@ -61,12 +62,12 @@ REFUSALS = tuple(
     )
 )
 ANSWERS = (Generation.Purpose.REPLY, Generation.Purpose.FORCED_CLEAR)
-# Models that refused system messages in the middle, as far as this process saw.
+# The models that refused system messages in the middle of a conversation in this process.
 _without_system: set[tuple[str, str]] = set()
 
 
 def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None) -> bool:
-    """Decide whether to repeat the attempt. The dialog's row then says in which form."""
+    """Decide whether to repeat the attempt. If so, ``dialog.repeats`` says in which form."""
     request = attempt.prepared.request
     model = model_of(dialog)
     if is_new := error is not None and learn(model, error):
@@ -79,7 +80,7 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
             _without_system.add((attempt.generation.provider, attempt.generation.model))
             dialog.repeats = {**dialog.repeats, SYSTEM: True}
         case ImagesRefused() if ends_with_files(request):
-            return False  # who attached an image is told that the model did not see it
+            return False  # the newest message has the image: its sender is told that the model did not see it
         case ImagesRefused() if UNSEEN not in dialog.repeats and unseen_images(model_of(dialog)):
             dialog.repeats = {**dialog.repeats, UNSEEN: True}
         case OutputBudgetTooLarge() if OUTPUT not in dialog.repeats and (less := less_output(request, error)):
@@ -95,7 +96,7 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
             # Set even for other refusals, since not all providers name the reason.
             dialog.repeats = {**dialog.repeats, UNFORCED: True}
         case ContextOverflow():
-            return False  # its window may be known now, and what decides looks again
+            return False  # the refusal may have told the window, with which policies decide again
         case _:
             return is_new
     return True
@@ -122,14 +123,16 @@ def _remember_unforced(attempt: Attempt, reason: str) -> None:
 def _share_within_rate(error: TooLargeForRate) -> float:
     """Return the share of the request that the provider's own numbers allow, or a half if it names none."""
     found = RATE_NUMBERS.search(str(error))
-    limit, requested = (int(number.replace(",", "")) for number in found.groups()) if found else (5, 9)
+    if found is None:
+        return 0.5
+    limit, requested = (int(number.replace(",", "")) for number in found.groups())
     return round(min(1.0, limit / max(requested, 1)) * ROOM_SHARE, 3)
 
 
 def _verb_for(dialog: Dialog) -> str:
-    """Return the rewrite by which the dialog's own policy makes requests shorter, or an empty text.
+    """Return the verb of the rewrite that makes requests shorter; empty if the policy has none or nothing changed.
 
-    A policy that rewrites without a button of its own prunes, as people who ask for it do.
+    A policy whose rewrite people cannot ask for by hand uses pruning.
     """
     policy = policy_of(dialog).policy
     by_hand = policy.by_hand or (PRUNE.by_hand if policy.rewrite else None)
@@ -164,7 +167,7 @@ def _words(refusal: str) -> list[str]:
 
 
 def new_epoch(context_state: ContextState) -> None:
-    """Stop sending earlier reasoning."""
+    """Begin a new epoch of the context, in which earlier reasoning is not sent."""
     context_state.context_epoch += 1
     context_state.statements = []
 

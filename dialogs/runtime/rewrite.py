@@ -50,7 +50,7 @@ log = structlog.get_logger(__name__)
 
 Ask = Callable[[str, str, str], str]  # purpose, instructions, text; returns the answer, raises ``ProviderError``
 
-REASON_CHARS = 400  # of why a rewrite was rejected, as the column has it
+REASON_CHARS = 400  # of the column with the reason why a rewrite was rejected
 SMALLEST_UNIT_BUDGET = 200  # tokens; less leaves no room for any message
 
 
@@ -64,8 +64,8 @@ class Job:
     policy: Policy
     sizes: Sizes
     task: RewriteTask
-    est_before: int = 0  # of the whole request; a preparation needs none
-    prompts: dict[str, str] = field(default_factory=dict)  # versions of those that were used, by their names
+    est_before: int = 0  # tokens of the whole request; 0 in a preparation, which does not need it
+    prompts: dict[str, str] = field(default_factory=dict)  # the version of each prompt that was used, by name
 
 
 def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.most) -> None:
@@ -87,7 +87,7 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
         rewritten = within_archive(_take_prepared(job) or _rewrite_in_time(lease, job, seconds))
         if rewritten.failure:
             rewritten = replace(rewritten, failure=_why_not_smaller(job, rewritten))
-        run = _run_row(job, rewritten)  # before the transaction: it compares and rates all units
+        run = _run_row(job, rewritten)  # made before the transaction, since it compares all units
         traced(run)
     log.info(
         "rewritten",
@@ -105,7 +105,7 @@ def perform(lease: Lease, job: Job, seconds: float = budgets.REWRITE_SECONDS.mos
 
 
 def _take_prepared(job: Job) -> Rewritten | None:
-    """Return what was prepared while the dialog rested, if it still fits and no person asked for the rewrite."""
+    """Return the rewrite prepared while the dialog rested, if it is still valid and no person asked for this one."""
     if not prepared.is_wanted(job.dialog) or job.dialog.requested_rewrite or job.materials.view.interrupted:
         return None
     result = prepared.prepared_for(job.dialog, job.policy.name, job.sizes)
@@ -116,13 +116,13 @@ def _take_prepared(job: Job) -> Rewritten | None:
 
 
 def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
-    """Rewrite by the policy; when its time is up, keep the newest units alone, without models and comparisons."""
+    """Rewrite as the policy does. When its time is up, keep what must stay and the newest units, without a model."""
     units = job.sizes.units if job.policy.shows_phases else ()
     show = partial(rewrite_progress.tell, lease, job.sizes, rewrite_progress.badge(units), job.decision.reason)
     phases = rewrite_progress.Progress(show)
 
     def report(phase: str, tokens: int, limit: int) -> None:
-        if job.policy.shows_phases and phase != "success":  # what it came to is known when it is stored
+        if job.policy.shows_phases and phase != "success":  # told when the rewrite is stored and its size is known
             budget = job.sizes.budget
             phases.add(phase, tokens + job.est_before - budget.view, limit + budget.beside)
 
@@ -157,7 +157,7 @@ def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
     budget = sizes.budget
     limit = budget.limit or max(budget.taken, 1)
     target = decision.target_tokens or replace(budget, limit=limit).aim
-    if share := dialog.repeats.get(SHORTER):  # a provider took no request of this size
+    if share := dialog.repeats.get(SHORTER):  # the provider refused a request of this size
         limit = target = min(target, int(budget.taken * share))
     task = RewriteTask(
         units=sizes.units,
@@ -184,7 +184,7 @@ def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
 
 
 def toolbox_with_model(job: Job, ask: Ask, report: Callable[[str, int, int], None]) -> Toolbox:
-    """Make a toolbox with the model, which writes summaries and prunes, and whose work is recorded."""
+    """Make a toolbox that has a model write summaries and prune. The job notes which prompts were used."""
     dialog = job.dialog
 
     def prompt(name: str) -> Prompt:
@@ -231,7 +231,7 @@ def _notice(lease: Lease, text: str) -> None:
 
 
 def tell_obstacle(lease: Lease, dialog: Dialog, model: str, budget: Budget) -> None:
-    """Say once a round and model that a rewrite is due and could not help, and what stands in its way."""
+    """Say once per round and model that a rewrite is due but could not help, and what stands in its way."""
     start = f"{model} has too little room for this conversation. "
     notices = dialog.turns.filter(role=Turn.Role.NOTICE, round_number=dialog.round_number)
     if not notices.filter(text__startswith=start).exists():
@@ -262,7 +262,7 @@ def _store(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) ->
 
 
 def est_after(dialog: Dialog, materials: Materials, sizes: Sizes, rewritten: Rewritten, before: int) -> int:
-    """Return the whole request as it will be sent after a rewrite: with what is brought back into it."""
+    """Return the estimated tokens of the whole request after a rewrite, recalled text included."""
     budget, view = sizes.budget, materials.view
     after = replace(budget, view=rewritten.est_after).after_rewrite(before)
     standing = {unit.id: unit.messages for unit in sizes.units if unit.id not in view.by_value}
@@ -365,8 +365,8 @@ def _tell(change: Change, job: Job, rewritten: Rewritten) -> None:
 
 @commits
 def _store_failure(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewritten) -> None:
-    """Store an outcome with its reward, though the model's view did not change. It counts as a restart, and as an
-    error only where the request does not fit.
+    """Store a failed rewrite with its reward. The model's view stays as it was. The failure counts as a restart, and is
+    an error only if the request does not fit.
     """
     reason, overflows = rewritten.failure, not job.sizes.budget.fits
     with lease.change() as change:
@@ -387,7 +387,7 @@ def _store_failure(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewri
 
 
 def _why_not_smaller(job: Job, rewritten: Rewritten) -> str:
-    """Explain the failure. The rest of the request is named where it leaves no room for messages."""
+    """Explain the failure, and how much the parts of the request beside its messages take."""
     budget = job.sizes.budget
     if budget.limit and budget.beside >= budget.limit:
         return obstacle(budget)

@@ -1,4 +1,4 @@
-"""A time limit for one rewrite, checked whenever the rules ask for outside help, as all long ones do."""
+"""A time limit for one rewrite, checked whenever it calls a function of its toolbox, as all long ones do."""
 
 import time
 from collections.abc import Callable
@@ -13,11 +13,11 @@ Answer = TypeVar("Answer")
 
 
 class RewriteTooLong(Exception):
-    """The time of a rewrite is up."""
+    """Raised when the time for a rewrite is up."""
 
 
 def within(toolbox: Toolbox, seconds: float) -> Toolbox:
-    """Return a toolbox whose functions raise ``RewriteTooLong`` once so much time has passed."""
+    """Return a toolbox whose functions raise ``RewriteTooLong`` once ``seconds`` have passed from now."""
     deadline = time.monotonic() + seconds
 
     def limit(function: Callable[Given, Answer]) -> Callable[Given, Answer]:

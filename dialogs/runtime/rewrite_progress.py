@@ -14,7 +14,7 @@ from remediation.decisions import AT_MILESTONE, BY_HAND
 from remediation.text.classify import tags_of
 
 SUMMARY_AIM = 300
-WRITE_SECONDS = 0.05  # for which phases wait for others, to share one transaction
+WRITE_SECONDS = 0.05  # how long a phase waits for others that can share its transaction
 
 Pill = tuple[int | None, str]  # a priority and its area
 
@@ -43,16 +43,16 @@ def progress(phase: str, tokens: int, limit: int) -> int:
 
 
 def badge(units: Units) -> Pill:
-    """Return the highest priority that a tag or an area gave to a message, with the area; nothing without either.
+    """Return the highest priority that a tag or an area gave to a message, and the area; ``(None, "")`` if none did.
 
-    A handover is of priority 1 by rule, and an agent's own priority belongs to all its units: neither is a tag.
+    The fixed priority 1 of a handover does not count, nor does the priority that an agent gives to all its units.
     """
     messages = [
         unit for unit in units if unit.kind not in STAND_INS and unit.role in (UnitRole.USER, UnitRole.ASSISTANT)
     ]
-    given = [u for u in messages if u.priority < 3 and (u.area or (u.role is UnitRole.USER and tags_of(u.text)))]
-    priority = min((unit.priority for unit in given), default=None)
-    return priority, next((unit.area for unit in given if unit.priority == priority and unit.area), "")
+    marked = [u for u in messages if u.priority < 3 and (u.area or (u.role is UnitRole.USER and tags_of(u.text)))]
+    priority = min((unit.priority for unit in marked), default=None)
+    return priority, next((unit.area for unit in marked if unit.priority == priority and unit.area), "")
 
 
 Phase = tuple[str, int, int]  # its name, tokens, limit
@@ -85,8 +85,8 @@ class Progress:
         self.since = self.clock()
 
     def with_phases_shown(self, toolbox: Toolbox, compares_long: bool) -> Toolbox:
-        """Return a toolbox that shows the phase on the page once it has lasted for a moment. Where comparing texts
-        takes long (``compares_long``), the phase is shown before.
+        """Return a toolbox that shows a phase on the page once it has lasted for a moment. If comparisons of texts take
+        long (``compares_long``), the phase is shown before each of them.
         """
         count, relevance = toolbox.count, toolbox.relevance
 

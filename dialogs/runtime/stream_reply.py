@@ -31,7 +31,7 @@ from remediation.decisions import Abort, Continue, Interrupt
 TOTAL_SECONDS = 30 * 60
 WATCH_EVERY_CHARS = 200
 
-# Notices to people about an answer that ended otherwise than by its own last word. It is kept as it came.
+# Notices to people about an answer that did not end by itself. The answer is kept as it came.
 LONGEST_OUTPUT = "The settings of its agent, its model or its server say how long it may be."
 WINDOW_IS_FULL = "The model's context window is full."
 NOTICES: dict[str, str] = {
@@ -54,7 +54,7 @@ CUT_CALL = "The call of {} was cut off where the output ended, and was not run. 
 
 @dataclass
 class Reply:
-    """The result of a call. It is complete, or exactly one of ``error``, ``stopped`` and ``interrupted`` is set."""
+    """The result of a call. If it is incomplete, error, stopped, lost, interrupted or aborted says why."""
 
     text: str = ""
     reasoning: str = ""
@@ -62,7 +62,7 @@ class Reply:
     tool_calls: tuple[ToolCall, ...] = ()
     usage: UsageReport = field(default_factory=UsageUnavailable)
     finish_reason: str = ""
-    end: str = ""  # the provider's word for it
+    end: str = ""  # the provider's own word for the finish reason
     provider_items: tuple[str, ...] = ()
     cursor: str = ""
     first_token_ms: int | None = None
@@ -83,7 +83,7 @@ class Reply:
 
     @property
     def notice(self) -> str:
-        """Return why the answer is not whole, or an empty text if it is, or goes on after its calls."""
+        """Return why the answer is not whole; empty if it is whole, or goes on after its tool calls."""
         if self.finish_reason == FinishReason.OTHER:
             return UNKNOWN_END.format(self.end)
         if self.tool_calls:
@@ -102,7 +102,7 @@ def stream_reply(
 ) -> Reply:
     """Read one answer to its end, with text and reasoning sent to ``live``. A stop or a lost lease ends it.
 
-    Most servers say "length" for the end of the model's ``window`` too, which the report tells apart.
+    Most servers give the reason "length" also when the model's ``window`` is full. The reported tokens tell which.
     """
     connection.close()  # back to the pool: a model call takes minutes
     reading = _Reading(stream, live, watch)

@@ -24,7 +24,7 @@ from dominds.worker import heartbeats
 log = structlog.get_logger(__name__)
 
 SWEEP_SECONDS = 5
-APART_SECONDS = 1  # between the sweeps of different processes; one that vanished is replaced within six
+APART_SECONDS = 1  # at least, between sweeps of different processes; another process replaces a dead one within six
 GRACE_SECONDS = 1  # a fresh wake-up may still be on its way
 MOST_AT_ONCE = 1_000
 LONGEST = Now() + timedelta(seconds=LEASE_SECONDS)
@@ -52,8 +52,10 @@ def run(ending: threading.Event) -> None:
 
 
 def _is_free(work: str, seconds: int) -> bool:
-    """Check whether nobody else has just done this, so that a hundred workers do not look for the same rows at once.
-    Without Redis each one does, which is harmless.
+    """Claim some work for ``seconds``, and return False if another process has claimed it.
+
+    This keeps a hundred workers from looking for the same rows at once. Without Redis each of them does, which is
+    harmless.
     """
     try:
         return bool(wakeups.client().set(f"dominds:{work}", 1, nx=True, ex=seconds))
@@ -86,7 +88,7 @@ def run_beside(worker_before: str) -> threading.Event:
 def sweep() -> int:
     """Wake dialogs that wait without a living lease, and return their number.
 
-    A lease never counts for longer than leases are given, even if the clock was set back.
+    A lease that ends later than a new one would is shortened: the clock was set back after it was taken.
     """
     if too_long := _leased_too_long():
         Dialog.objects.filter(pk__in=too_long, lease_until__gt=LONGEST).update(lease_until=LONGEST)

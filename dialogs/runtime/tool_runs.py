@@ -37,11 +37,11 @@ STOPPED = "A person pressed stop while this ran. It did not end."
 STOPPED_UNKNOWN = (
     "A person pressed stop while this ran; whether it took effect is not known. Check before you run it again."
 )
-LOOK_AGAIN_SECONDS = 60  # after which a run that waits for results is woken even if nobody woke it
-
+LOOK_AGAIN_SECONDS = 60  # a dialog that waits for results is woken after this time, even if no result woke it
 
 EDITED = "[A person changed the arguments before they allowed the call, to: {}]"
-OF_PERSONS = re.compile(r"\[(?=(?:The tool was not run\. A person|A person changed the arguments))")
+# The bracket that opens a statement about a person's decision. Only the runtime may write one.
+PERSONS_DECISION = re.compile(r"\[(?=(?:The tool was not run\. A person|A person changed the arguments))")
 CUT = (
     "Not run: the output that you may make ended inside this call, after {:,} characters of its arguments. "
     "Make it shorter, or do it in parts."
@@ -65,8 +65,8 @@ def pending_calls(dialog: Dialog) -> tuple[Call, ...]:
 def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
     """Run the calls in the model's order, ``clear_mind`` last, and stop between calls if asked to.
 
-    Calls that a client of ``/v1`` runs are handed over when the others are done. A result that comes later holds up
-    neither the calls beside it nor a worker, but a clear, or calls for a client, wait for it.
+    Calls that a client of ``/v1`` runs are handed over when the others are done. While a result is still to come from
+    elsewhere, the other calls run and no worker waits. A clear, and calls for a client, wait for it.
     """
     tools = tools_for_dialog(dialog)
     clients = client_tools.client_calls(dialog, calls)
@@ -91,7 +91,8 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
                 span.set_attribute("dominds.tool.outcome", ran.name.lower())
             if ran is Ran.ASKED:
                 return
-            awaited += [call] * (ran is Ran.LATER)
+            if ran is Ran.LATER:
+                awaited.append(call)
     if awaited:
         _await_results(lease, awaited)
     elif clients and not beside_clear:
@@ -127,7 +128,7 @@ def _await_results(lease: Lease, calls: Sequence[Call]) -> None:
 
 
 def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran:
-    """Run one call."""
+    """Run one call, unless its tool is unknown, its arguments are unusable, or a person has to allow it first."""
     if tool is None:
         offered = ", ".join(sorted(tools_for_dialog(dialog)))
         return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
@@ -140,7 +141,8 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
         return _store(lease, call, Result(str(error), failed=True))
     if tool.inside is not None:
         return _run_in_transaction(lease, call, tool, invocation)
-    is_unknown, edited = dialog.running_call == call.id and not tool.repeatable, ""
+    is_unknown = dialog.running_call == call.id and not tool.repeatable  # the worker that ran it died
+    edited = ""
     if tool.needs_approval(dialog.agent.tool_approval):
         if approval := approval_of(dialog, tool.identity, call):
             call = replace(call, allowed_by=approval.resolved_by_id)
@@ -168,7 +170,7 @@ def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran
         if tool.repeatable:
             return _store(lease, call, Result(STOPPED, failed=True))
         return _store(lease, call, Result(STOPPED_UNKNOWN, failed=True), status=Turn.Status.UNKNOWN)
-    result = replace(result, text=OF_PERSONS.sub("(", result.text))  # a tool must not speak as a person
+    result = replace(result, text=PERSONS_DECISION.sub("(", result.text))  # a tool must not speak as a person
     if edited:
         result = replace(result, text=f"{EDITED.format(edited)}\n{result.text}")
     return _store(lease, call, oversized_results.fit(dialog, call.id, result))
@@ -187,9 +189,9 @@ def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
 
 @commits
 def _ask_for_tool(lease: Lease, call: Call, tool: Tool, asks: AsksPerson) -> Ran:
-    """Have a person answer what a tool asks in the middle of its call; it runs once more when they have."""
+    """Have a person answer a question of a running tool. The tool runs once more when they have answered."""
     with lease.change() as change:
-        if change.dialog.is_leased:  # not at the repetition of a commit that did succeed
+        if change.dialog.is_leased:  # false when a commit is repeated that had succeeded
             change.dialog.running_call, change.dialog.crashes = "", 0
             ask_for_tool(change, tool.identity, call, asks.text, asks.choices)
             release(change)
@@ -197,7 +199,7 @@ def _ask_for_tool(lease: Lease, call: Call, tool: Tool, asks: AsksPerson) -> Ran
 
 
 def _was_cut(dialog: Dialog, call: Call) -> bool:
-    """Check whether the reply with the call ended before it was whole."""
+    """Check whether the reply that made the call was cut off."""
     reply = dialog.turns.filter(role=Turn.Role.ASSISTANT, position=call.position)
     return reply.filter(generation__finish_reason__in=CUT_SHORT).exists()
 
@@ -212,7 +214,7 @@ def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invoca
         )
     except (LeaseLost, OperationalError):
         raise
-    except Exception as error:  # noqa: BLE001  as of tools outside a transaction; _failure_result logs it
+    except Exception as error:  # noqa: BLE001  a tool's bug is its result; _failure_result logs it
         return _store(lease, call, _failure_result(tool, invocation, error))
 
 
@@ -220,7 +222,7 @@ def _run_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
     assert tool.outside is not None
     run, progress = partial(tool.outside, invocation), invocation.progress
     try:
-        with lease.interruptible(lambda: progress.stop() if lease.stopping else None):  # a drain waits for its end
+        with lease.interruptible(lambda: progress.stop() if lease.stopping else None):  # a draining worker lets it end
             return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
     except (Stopped, AsksPerson):
         raise
@@ -252,7 +254,7 @@ def _store(
 ) -> Ran:
     with lease.change() as change:
         if not change.dialog.is_leased or _results(change.dialog, call).filter(tool_call_id=call.id).exists():
-            # The repetition of a commit that did succeed, or a result that came from elsewhere.
+            # This commit is repeated and had succeeded, or the result has come from elsewhere.
             return Ran.DONE if change.dialog.is_leased else Ran.ASKED
         if isinstance(outcome, Tool):
             assert outcome.inside is not None and invocation is not None
@@ -291,8 +293,10 @@ def _refused_clear(dialog: Dialog, call: Call) -> Result | None:
 
 
 def _has_cleared_for_this_message(dialog: Dialog) -> bool:
-    """Check whether the round began by a clear with the message under way, and holds nothing but more of them. Whoever
-    is asked to clear its mind reads that again behind the package, and would clear without an end."""
+    """Check whether the mind was cleared for the message under way, and nothing but ``clear_mind`` was called since.
+
+    A message that asks for a clear stands again behind the new package, so the model would clear without end.
+    """
     begun = dialog.rounds.get(number=dialog.round_number)
     if begun.cause != Round.Cause.CLEAR_MIND or dialog.answering_seq not in begun.carried:
         return False

@@ -23,7 +23,7 @@ log = structlog.get_logger(__name__)
 
 @contextmanager
 def trace_run(lease: Lease) -> Iterator[None]:
-    """Trace a worker's run of one dialog. An extension names the span below which it belongs, if there is one."""
+    """Trace a worker's run of one dialog. An extension may name the parent of its span."""
     dialog_id = str(lease.dialog_id)
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.operation.name": "invoke_agent",
@@ -42,7 +42,7 @@ def trace_run(lease: Lease) -> Iterator[None]:
 
 @contextmanager
 def running_tool(dialog: Dialog, call: Call) -> Iterator[Span]:
-    """Trace one tool call. One that waits, for a person or a result, ends when its waiting begins."""
+    """Trace one tool call. If it has to wait for a person or a result, its span ends when the waiting begins."""
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": call.name,
@@ -59,7 +59,7 @@ def note_failed_tool() -> None:
 
 
 def trace_recall(dialog: Dialog, look: Callable[[], Recall]) -> Recall:
-    """Trace the search of what left the context for passages that bear on the newest message."""
+    """Trace the search for passages that bear on the newest message, in the turns that have left the context."""
     attributes: dict[str, telemetry.Value] = {
         "gen_ai.operation.name": "retrieval",
         "gen_ai.data_source.id": "turns",
@@ -85,7 +85,7 @@ def trace_generation(generation: Generation) -> Iterator[Callable[[Reply], Reply
         "dominds.generation.attempt": generation.attempt,
     }
     if _is_compacted(generation):
-        attributes["gen_ai.conversation.compacted"] = True  # never false: so the conventions ask
+        attributes["gen_ai.conversation.compacted"] = True  # the conventions ask to leave it out where it is false
     with (
         bound_contextvars(generation_id=generation.pk),
         telemetry.span(f"chat {generation.model}", attributes, calls_out=True) as span,
@@ -133,7 +133,7 @@ def trace_rewrite(
 
 
 def _is_compacted(generation: Generation) -> bool:
-    """Check whether the request began with a re-entry package, or with what a rewrite left, in place of the turns."""
+    """Check whether the request began with a re-entry package, or with the result of a rewrite, in place of turns."""
     return bool(generation.base) and generation.base != WHOLE
 
 

@@ -14,10 +14,11 @@ from health.truncation import SentRequest, is_far_below, truncation_suspected
 
 
 def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage: Usage) -> bool:
-    """Check by comparison with the last kept report of the round that was not suspected itself, since a server that
-    truncates goes on doing so.
+    """Check whether the server seems to have truncated the request of this generation.
 
-    ``dialog`` still has the report before this one. ``text_chars`` are the characters of the request's messages.
+    Its report is compared with the newest earlier one of the round that was not suspected itself, since a server that
+    truncates goes on doing so. ``dialog`` still has the report before this one. ``text_chars`` counts the characters of
+    the request's messages.
     """
     if is_far_below(text_chars, usage.prompt_tokens):
         return True
@@ -34,14 +35,15 @@ def is_suspected(dialog: Dialog, generation: Generation, text_chars: int, usage:
         generation.frame, generation.base, generation.request_chars, generation.guided, usage.prompt_tokens
     )
     if current.prompt_tokens > sent.prompt_tokens:
-        return False  # grown: no need to add up the round
+        return False  # the prompt has grown: no need to sum the round's completions
     completion = _completion_before.first(generation.dialog_id, generation.round_number, generation.pk) or 0
     return truncation_suspected(sent, current, completion)
 
 
 def _has_grown(context_state: ContextState, usage: Usage) -> bool:
-    """Check without a query whether the prompt has grown since the report in the dialog's row, as most do. A refused
-    clear's report is not that of a reply.
+    """Check without a query whether the prompt has grown since the report in the dialog's row, as most do.
+
+    False after failed clears, since the row then has the report of a forced clear and not of a reply.
     """
     is_of_reply = context_state.report == ContextState.Report.REPORTED and not context_state.failed_clears
     return is_of_reply and context_state.prompt_tokens is not None and usage.prompt_tokens > context_state.prompt_tokens
@@ -65,7 +67,7 @@ def _completion_before(dialog_id: UUID, round_number: int, generation_id: int) -
 
 @Select
 def _credible_before(dialog_id: UUID, round_number: int, generation_id: int) -> QuerySet[Generation, Any]:
-    # Of each call by itself: a list of all that were suspected, in any dialog, would be read from the whole table.
+    # Looked up for each generation: a list of all suspected ones, of any dialog, would be read from the whole table.
     suspected = HealthSnapshot.objects.filter(generation=OuterRef("pk"), reason=UnknownReason.TRUNCATION_SUSPECTED)
     credible = _kept_before(dialog_id, round_number, generation_id).filter(~Exists(suspected)).order_by("-id")
     return credible.values_list("frame", "base", "request_chars", "guided", "prompt_tokens")[:1]
