@@ -46,7 +46,8 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
     statements = talk.lost_statements
     is_talk = not has_calls(units)
     worths = _worths_in_talk(statements) if is_talk else [statement.worth for statement in statements]
-    prices = [count(statement.marked) + 1 for statement in statements]
+    shares = [count(said.text) / len(said.text) for _, said in talk.texts]
+    prices = [math.ceil(shares[statement.source] * len(statement.marked)) + 1 for statement in statements]
     candidates = _candidates(statements, prices, TALK_TOKENS if is_talk else WHOLE_TOKENS)
     order = _in_order(statements, worths, prices, candidates, min(people_room, room))
     priced = [(places, LABEL_TOKENS + sum(prices[place] for place in places)) for places in order]

@@ -54,34 +54,21 @@ class Shown:
         return frozenset(_stems_in(self.text))
 
     @cached_property
-    def _words(self) -> list[str]:
-        return WORD.findall(self.text)
+    def _joined(self) -> str:
+        return f" {' '.join(WORD.findall(self.text))} "
 
     @cached_property
-    def _places(self) -> dict[str, list[int]]:
-        """Map each word to its places. Searching the text for each value took the square of a conversation's length."""
-        places: dict[str, list[int]] = {}
-        for place, word in enumerate(self._words):
-            places.setdefault(word, []).append(place)
-        return places
+    def _words(self) -> frozenset[str]:
+        return frozenset(self._joined.split())
 
     def has_value(self, value: str) -> bool:
         """Check whether the value occurs as a word of its own: 40 does not occur in 140."""
         words = _words_of(value)
-        return not words or self._has_words(words) or self._has_signs(" ".join(words))
-
-    def _has_words(self, words: list[str]) -> bool:
-        """Check whether these words follow each other. It looks around the rarest of them only."""
-        if len(words) == 1:
-            return words[0] in self._places
-        rarest = min(words, key=lambda word: len(self._places.get(word, ())))
-        before, after = words.index(rarest), len(words)
-        begins = (place - before for place in self._places.get(rarest, ()))
-        return any(begin >= 0 and self._words[begin : begin + after] == words for begin in begins)
-
-    def _has_signs(self, words: str) -> bool:
-        """Find signs of Chinese and Japanese, which are written without spaces between words."""
-        return len(words) > 5 and CJK.search(words) is not None and words in self.text
+        joined = " ".join(words)
+        if self._words.issuperset(words) and (len(words) < 2 or f" {joined} " in self._joined):
+            return True
+        # Chinese and Japanese are written without spaces between words.
+        return len(joined) > 5 and CJK.search(joined) is not None and joined in self.text
 
     def share_of(self, text: str) -> float:
         """Return which share of the telling words of ``text`` occurs here, from 0 to 1; 1 where it has none."""

@@ -49,8 +49,7 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ),
     (
         "money",
-        r"\b(?:(?:one|two|three|four|five|six|seven|eight|nine|ten|twenty|fifty|a|hundred|thousand"
-        r"|million)[ -]){1,4}(?:dollars|euros|pounds)\b|[$€£¥]\s?\d[\d,.]*\d?\s?(?:[kKmM]\b|million|billion)?"
+        r"[$€£¥]\s?\d[\d,.]*\d?\s?(?:[kKmM]\b|million|billion)?"
         r"|\b\d[\d,.]*\s?(?:USD|EUR|CHF|GBP|dollars|euros?|Euro|€|£)(?!\w)",
         2.5,
     ),
@@ -72,10 +71,12 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("name", r"(?<=[a-z,;:] )[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,4}", 1.2),
 )
 # Plain words, spaces, signs and the rests of words, where no shape begins, are stepped over together: trying every
-# shape at each of their characters was most of the work. The rest of a word is what follows its first letter.
+# shape at each of their characters was most of the work. The rest of a word is what follows its first letter, and a run
+# of words ends where a sign shows that none of them is the beginning of more.
 PLAIN = (
-    r"(?>(?:(?<!\w)(?>[a-z]{1,40}(?:[,;:)]? (?![=@])|\. ))|[\s,;:()\[\]{}<>!?|*]+|(?<=\w)\w+)+)"
-    r"|(?<!\w)[a-z]{1,40}(?=[,;:.)]*$)"
+    r"(?>(?:(?<=\w)\w+|[a-z\s,;:()\[\]{}<>!?|*—]+(?:(?<=[a-z])['’-](?=[a-z])[a-z\s,;:()\[\]{}<>!?|*—]+)*"
+    r"(?:(?<=[\s,;:()\[\]{}<>!?|*—])(?![=@/\\])|(?=[.,;:)]*$))|\.(?=\s|$))+)"
+    r"|^[A-Z][a-z]*(?:['’][a-z]+)?[,;:)]? (?=[a-z])"
 )
 # A sentence begins behind who says it, as in "Jon: Agreed!": its first word is no name for its capital.
 FIRST_WORD = r"^[A-Z][\w'-]{0,30}: [A-Z][\w'’-]{0,30}(?=[,!?]| [a-z])"

@@ -22,7 +22,7 @@ SHAPES = re.compile(
 )
 # "Bearer x" keeps its first word: that a token stood there is worth knowing.
 AUTHORIZATION = re.compile(r"\b(Bearer|Basic)\s+(?=\S*[\d+/=_.-])[A-Za-z0-9+/=_.~-]{12,}", re.I)
-URL_PASSWORD = re.compile(r"(?<=://)([^\s/:@]*):([^\s/@]+)@")
+URL_PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/@]+@")
 # NAME=value, NAME: value, "name": "value", name is value. "prompt_tokens: 12" has no secret's name. What stands before
 # the name (DB_ in DB_PASSWORD) is left alone: matching it would take quadratic time in texts of many hyphens.
 NAMED = re.compile(  # in lower case, and each alternative with a letter first: other patterns take ten times as long
