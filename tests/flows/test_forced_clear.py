@@ -307,6 +307,7 @@ def test_a_provider_failure_inside_a_forced_attempt_is_not_counted(serve: Serve)
         ("forced_clear", "failed", 2),
         ("forced_clear", "discarded", 2),
         ("forced_clear", "failed", 3),
+        ("forced_clear", "failed", 3),  # once more without a tool_choice, for a provider that did not name the reason
     ]
     assert (dialog.state, dialog.failed_clears, dialog.turns.get(text="next").status) == ("suspended", 2, "suspended")
     assert "refused the request with HTTP 400: no." in dialog.questions.get().text  # for good: a person has to act
