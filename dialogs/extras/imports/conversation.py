@@ -17,17 +17,21 @@ LONGEST_NAME = 64
 NUMBER = re.compile(r"\d+(\.\d*)?")
 WRITTEN_TIMES = ("%B %d, %Y %I:%M%p", "%Y-%m-%d@%Hh%Mm%Ss", "%Y/%m/%d %H:%M:%S")  # SillyTavern, and NextChat
 UNITS = (1, 1e3, 1e6, 1e9)  # of a second, in which times are counted
+DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,", re.I)
 NO_RESULT = "[The export holds no result of this call.]"
 
 Item = Mapping[str, Any]
+Image = tuple[str, str]
+"""A name, and the content in base64."""
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedMessage:
-    """A message, with its time if the export tells it."""
+    """A message, with its time if the export tells it, and with the images of a person that the export holds."""
 
     message: Message
     at: datetime | None = None
+    images: tuple[Image, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +59,10 @@ class Builder:
     open_calls: OrderedDict[str, str] = field(default_factory=OrderedDict)  # our ids and the export's, oldest first
     by_given: defaultdict[str, deque[str]] = field(default_factory=lambda: defaultdict(deque))  # the same the other way
 
-    def say(self, role: Role, text: str, at: datetime | None = None) -> None:
-        if text.strip():
+    def say(self, role: Role, text: str, at: datetime | None = None, images: Sequence[Image] = ()) -> None:
+        if text.strip() or images:
             self._close_calls(at)
-            self.messages.append(ImportedMessage(Message(role, text), at))
+            self.messages.append(ImportedMessage(Message(role, text), at, tuple(images)))
 
     def call(self, text: str, calls: Iterable[tuple[str, str, str]], at: datetime | None = None) -> None:
         """Add calls, given by ids, names and arguments.
@@ -158,6 +162,24 @@ def text_of(value: object) -> str:
 
 def json_text(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def image_in(part: Item) -> Image | None:
+    """Return the image that a part of a message holds, in the form of any protocol, or None."""
+    given = part.get("image_url")
+    addresses = (mapping(given).get("url") or given, *map(part.get, ("url", "image", "base64Url", "data", "value")))
+    name = text_of(part.get("name") or part.get("filename")) or "image"
+    for address in map(text_of, addresses):
+        if opening := DATA_URL.match(address):
+            return name, address[opening.end() :]
+    for held, kind, content in (
+        (mapping(part.get("source")), "media_type", "data"),  # Anthropic
+        (mapping(part.get("inlineData")), "mimeType", "data"),  # Gemini
+        (part, "mime", "value"),  # HuggingChat
+    ):
+        if text_of(held.get(kind)).startswith("image/") and (data := text_of(held.get(content))):
+            return name, data
+    return None
 
 
 def moment_of(value: object) -> datetime | None:

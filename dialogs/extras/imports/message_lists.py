@@ -11,8 +11,10 @@ from typing import Any
 from dialogs.extras.imports.conversation import (
     Builder,
     Conversation,
+    Image,
     Item,
     entries_by_name,
+    image_in,
     items,
     json_text,
     mapping,
@@ -27,6 +29,7 @@ TEXTS = ("text", "input_text", "output_text")
 CALLS = ("function_call", "custom_tool_call", "tool_use")  # items, items, and blocks
 RESULTS = ("function_call_output", "custom_tool_call_output", "tool_result")
 THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
+INSTRUCTING, TOOLS = ("system", "developer"), ("tool", "function", "observation")
 CONTENTS = ("content", "text", "parts", "value", "message", "contentParts", "mes", "say")
 # Fields in which programs keep lists of messages, times, and the ids of a message and of the one before it.
 LISTS = ("messages", "contents", "responses", "history")
@@ -109,15 +112,19 @@ def _add(builder: Builder, message: Item) -> None:
         return
     role, at = role_in(message), moment_of(_first_of(message, TIMES))
     steps = list(_steps(_parts(message))) or [([], [])]
-    listed, beside = _listed_calls(message), _texts_beside(builder, message)
-    if not (any(parts or blocks for parts, blocks in steps) or listed or beside or any(map(message.get, UNTOLD))):
+    is_persons = role not in (*INSTRUCTING, *TOOLS, *ANSWERING)
+    images: list[Image] | None = [] if is_persons else None
+    listed, beside = _listed_calls(message), _texts_beside(builder, message, images)
+    if not (
+        any(parts or blocks for parts, blocks in steps) or listed or beside or images or any(map(message.get, UNTOLD))
+    ):
         builder.left_out["messages without a text"] += 1
     for number, (parts, blocks) in enumerate(steps, 1):
         is_last = number == len(steps)
-        text = "\n\n".join(filter(None, (text_and_files(builder, parts), *(beside if is_last else ()))))
-        if role in ("system", "developer"):
+        text = "\n\n".join(filter(None, (text_and_files(builder, parts, images), *(beside if is_last else ()))))
+        if role in INSTRUCTING:
             builder.left_out["instructions"] += bool(text)
-        elif role in ("tool", "function", "observation") and not blocks:
+        elif role in TOOLS and not blocks:
             given = _first_of(message, ("tool_call_id", "toolCallId", "name"))
             builder.result(text, text_of(given), at)
         elif role in ANSWERING:
@@ -125,7 +132,7 @@ def _add(builder: Builder, message: Item) -> None:
         else:
             for block in blocks:
                 _add_block(builder, block)
-            builder.say(Role.USER, text, at)
+            builder.say(Role.USER, text, at, images if images and is_last else ())
     builder.left_out["thoughts"] += role in ANSWERING and any(map(message.get, UNTOLD))
 
 
@@ -177,14 +184,20 @@ def _result_in(call: Item) -> Any:
     return _first_of(call, ("result", "response"))
 
 
-def _texts_beside(builder: Builder, message: Item) -> list[str]:
-    """Return the texts of files that come beside a message. Others are counted and marked."""
+def _texts_beside(builder: Builder, message: Item, images: list[Image] | None) -> list[str]:
+    """Return the texts of files that come beside a message, and add its images. Others are counted and marked."""
     texts = []
     for name in FILES:
         listed = message.get(name)
         if isinstance(listed, dict):  # SillyTavern
             listed = [file for kind in ("image", "file", "files", "media") if (file := listed.get(kind))]
-        for file in map(mapping, listed if isinstance(listed, list) else ()):
+        for given in listed if isinstance(listed, list) else ():
+            file = mapping(given)
+            if name == "images" and isinstance(given, str):  # Ollama
+                file = {"source": {"media_type": "image/", "data": given}}
+            if images is not None and (image := image_in(file)):
+                images.append(image)
+                continue
             content, title = text_of(file.get("content")), text_of(file.get("name")) or "file"
             builder.left_out["images and files"] += not content
             texts.append(f"[Attached: {title}]\n{content}" if content else f"[Attached, not imported: {title}]")
@@ -239,8 +252,8 @@ def _call_in_list(call: Item) -> tuple[str, str, str]:
     return text_of(call.get("id")), text_of(function.get("name")), json_text(arguments)
 
 
-def text_and_files(builder: Builder, content: object) -> str:
-    """Return a message's text. Other parts, such as images, are counted and marked in it."""
+def text_and_files(builder: Builder, content: object, images: list[Image] | None = None) -> str:
+    """Return a message's text, and add its images to ``images``. Other parts are counted and marked in the text."""
     if isinstance(content, str):
         return content
     texts = []
@@ -248,6 +261,9 @@ def text_and_files(builder: Builder, content: object) -> str:
         if not part:
             continue
         inner = mapping(part)
+        if images is not None and (image := image_in(inner)):
+            images.append(image)
+            continue
         words = [part, *map(inner.get, ("text", "content", "refusal"))]
         words.append(mapping(inner.get("text")).get("value"))  # as the API of assistants has it, and Jan
         text = next(filter(None, map(text_of, words)), "")

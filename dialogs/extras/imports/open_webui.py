@@ -7,6 +7,7 @@ from dialogs.extras.imports.conversation import (
     Conversation,
     Item,
     by_id,
+    image_in,
     items,
     json_text,
     mapping,
@@ -41,8 +42,11 @@ def read(item: Item) -> Conversation:
         if role_of(message.get("role")) == "assistant":
             _add_answer(builder, message)
         elif role_of(message.get("role")) == "user":
-            builder.left_out["images and files"] += len(list(items(message.get("files"))))
-            builder.say(Role.USER, text_and_files(builder, message.get("content")), at)
+            files = list(items(message.get("files")))
+            images = list(filter(None, map(image_in, files)))
+            builder.left_out["images and files"] += len(files) - len(images)
+            text = text_and_files(builder, message.get("content"), images)
+            builder.say(Role.USER, text, at, images)
         elif role_of(message.get("role")) == "tool":
             builder.result(text_and_files(builder, message.get("content")), at=at)
         else:

@@ -78,8 +78,9 @@ def _conversation(entry: dict[str, Any]) -> Conversation:
         ImportedMessage(
             Message(Role(role), text, tuple(ToolCall(*call) for call in calls), call_id),
             datetime.fromisoformat(at) if at else None,
+            tuple((name, content) for name, content in images),
         )
-        for role, text, calls, call_id, at in entry["messages"]
+        for role, text, calls, call_id, at, images in entry["messages"]
     )
     return Conversation(entry["source"], entry["title"], messages, entry["left_out"], entry["problem"])
 
@@ -95,6 +96,7 @@ def _entry(conversation: Conversation) -> dict[str, Any]:
             [(call.id, call.name, call.arguments) for call in said.message.tool_calls],
             said.message.tool_call_id,
             said.at.isoformat() if said.at else "",
+            said.images,
         )
         for said in conversation.messages
     ]

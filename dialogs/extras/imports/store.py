@@ -1,6 +1,7 @@
 """Storing the conversations of an export as dialogs, each once, with a report of what is stored and left out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -9,11 +10,13 @@ from django.contrib.auth.models import User
 from django.db import IntegrityError, transaction
 
 from dialogs.actions import imported_turns
+from dialogs.actions.attachments import Attached, check_files, from_base64, store_images
 from dialogs.actions.messages import LONGEST_TITLE, MAX_MESSAGE_BYTES, create_dialog
+from dialogs.errors import Refusal
 from dialogs.extras.imports.conversation import Conversation, ImportedMessage
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Turn
 from dialogs.store.text import storable
-from dominds.budgets import CONVERSATION_MESSAGES
+from dominds.budgets import ATTACHMENTS, CONVERSATION_MESSAGES
 from dominds.llm.messages import Message, Role, ToolCall
 
 TITLE_CHARS = 60  # taken from the first message where the export has no title
@@ -52,7 +55,10 @@ def _import(conversation: Conversation, owner: User, agent_id: str, dry_run: boo
     messages = [
         one for one in conversation.messages if len(one.message.text.encode(errors="replace")) <= MAX_MESSAGE_BYTES
     ]
+    images = list(map(_images_of, messages))
     left_out = {kind: count for kind, count in conversation.left_out.items() if count}
+    if unsound := sum(len(one.images) - len(sound) for one, sound in zip(messages, images, strict=True)):
+        left_out["images that cannot be attached"] = unsound
     if too_long := len(conversation.messages) - len(messages):
         left_out["messages of more than 1 MB"] = too_long
     title = storable(conversation.title or _title_of(messages))[:LONGEST_TITLE]
@@ -70,14 +76,33 @@ def _import(conversation: Conversation, owner: User, agent_id: str, dry_run: boo
         return result()
     try:
         with transaction.atomic():
-            return result(dialog=_store(owner, agent_id, title, source, messages))
+            return result(dialog=_store(owner, agent_id, title, source, messages, images))
     except IntegrityError:  # another import of the same file was faster
         return result(reason="it is here already", dialog=Dialog.objects.get(owner=owner, source=source))
 
 
-def _store(owner: User, agent_id: str, title: str, source: str, messages: list[ImportedMessage]) -> Dialog:
+def _images_of(one: ImportedMessage) -> list[Attached]:
+    """Return the images of a message that may be attached to one."""
+    found: list[Attached] = []
+    for name, content in one.images:
+        with suppress(Refusal):
+            found += (file for file in check_files([from_base64(name, content)]) if file.pixels)
+    return found[: ATTACHMENTS.most]
+
+
+def _store(
+    owner: User,
+    agent_id: str,
+    title: str,
+    source: str,
+    messages: list[ImportedMessage],
+    images: Sequence[Sequence[Attached]],
+) -> Dialog:
     dialog = create_dialog(owner, agent_id, title)
     imported_turns.store(dialog, [_storable(one.message) for one in messages], [one.at for one in messages])
+    for seq, attached in enumerate(images, 1):
+        if attached:
+            Turn.objects.filter(dialog=dialog, seq=seq).update(attachments=store_images(dialog, attached))
     newest = max((one.at for one in messages if one.at), default=dialog.active_at)
     Dialog.objects.filter(pk=dialog.pk).update(source=source, active_at=min(newest, dialog.active_at))
     dialog.refresh_from_db()

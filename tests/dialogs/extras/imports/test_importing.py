@@ -3,6 +3,7 @@
 import io
 import json
 import re
+from base64 import b64decode
 from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
@@ -15,7 +16,11 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
+from dialogs.actions.attachments import check_files, store_images, text_with
+from dialogs.actions.messages import create_dialog
 from dialogs.models import Dialog, Turn
+from dialogs.queries.export import many_as_json
+from dialogs.store.change import open_change
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.extras.imports import exports
@@ -169,3 +174,85 @@ def test_a_program_imports_an_export(script: Script) -> None:
     assert "Known are" in answer({"a": 1})[1]["error"]["message"]
     assert program.post("/api/import", {"agent": agent.pk}).status_code == 400, "no file"
     assert Dialog.objects.count() == 1
+
+
+# -- Images ------------------------------------------------------------------------------------------------------------
+
+PIXEL = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII="
+ADDRESS = f"data:image/png;base64,{PIXEL}"
+ASKED = {"role": "user", "content": "What is it?"}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "content",
+    [
+        [
+            {
+                **ASKED,
+                "content": [
+                    {"type": "text", "text": "What is it?"},
+                    {"type": "image_url", "image_url": {"url": ADDRESS}},
+                ],
+            }
+        ],
+        [
+            {
+                **ASKED,
+                "content": [
+                    {"type": "text", "text": "What is it?"},
+                    {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PIXEL}},
+                ],
+            }
+        ],
+        {
+            "contents": [
+                {
+                    "role": "user",
+                    "parts": [{"text": "What is it?"}, {"inlineData": {"mimeType": "image/png", "data": PIXEL}}],
+                }
+            ]
+        },
+        [
+            {
+                **ASKED,
+                "parts": [
+                    {"type": "text", "text": "What is it?"},
+                    {"type": "file", "mediaType": "image/png", "url": ADDRESS},
+                ],
+                "content": "",
+            }
+        ],
+        [{**ASKED, "images": [PIXEL]}],
+        [{**ASKED, "extra": [{"type": "imageFile", "name": "a.png", "base64Url": ADDRESS}]}],
+        [{**ASKED, "files": [{"type": "base64", "name": "a.png", "mime": "image/png", "value": PIXEL}]}],
+        {"chat": {"history": {"messages": {"q": {"id": "q", **ASKED, "files": [{"type": "image", "url": ADDRESS}]}}}}},
+    ],
+    ids=["OpenAI", "Anthropic", "Gemini", "AI SDK", "Ollama", "llama.cpp", "HuggingChat", "Open WebUI"],
+)
+def test_images_that_an_export_holds_come_with_it(tmp_path: Path, content: Any) -> None:
+    owner, agent = UserFactory.create(), AgentFactory.create()
+    out = run(tmp_path / "a.json", content, "--owner", owner.username, "--agent", agent.pk)
+    assert "without" not in out
+    turn = Turn.objects.get(dialog__owner=owner)
+    assert turn.text == "What is it?"
+    assert turn.attachments and [(file["width"], file["height"]) for file in turn.attachments] == [(1, 1)]
+    assert bytes(turn.dialog.attachments.get().content) == b64decode(PIXEL)
+
+
+@pytest.mark.django_db
+def test_an_export_of_ours_brings_its_images_again(tmp_path: Path) -> None:
+    owner, other = UserFactory.create(), UserFactory.create()
+    dialog = create_dialog(owner, AgentFactory.create().pk, "Pictures")
+    attached = check_files([("a.png", b64decode(PIXEL)), ("a.txt", b"Some words.")])
+    with open_change(dialog.pk) as change:
+        text = text_with("", attached)
+        change.turn("user", "answered", text=text, attachments=store_images(dialog, attached))
+    exported = json.loads("".join(many_as_json(owner, [dialog.pk])))
+    assert "without" not in run(tmp_path / "a.json", exported, "--owner", other.username, "--agent", dialog.agent.pk)
+    (turn,) = Turn.objects.filter(dialog__owner=other)
+    assert turn.text == text and turn.attachments and turn.attachments[0]["name"] == "a.png"
+    exported[0]["images"][0]["data"] = "broken"
+    exported[0]["dialog"]["id"] = "another"
+    out = run(tmp_path / "a.json", exported, "--owner", other.username, "--agent", dialog.agent.pk)
+    assert "without images that cannot be attached (1)" in out
