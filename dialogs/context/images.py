@@ -117,9 +117,7 @@ def _exceeds(images: int, size: int, large: int, bounds: ImageBounds, share: int
 
 def with_image_bytes(request: Request, dialog_id: UUID) -> Request:
     """Return the request with the bytes of its images."""
-    keys = {
-        part.key for message in with_parts(request.messages) for part in message.parts if isinstance(part, ImagePart)
-    }
+    keys = {part.key for message in request.with_parts for part in message.parts if isinstance(part, ImagePart)}
     if not keys:
         return request
     result = dict(Attachment.objects.filter(dialog_id=dialog_id, sha256__in=keys).values_list("sha256", "content"))

@@ -103,6 +103,7 @@ def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form
         epoch=dialog.context_epoch + (is_new_epoch and bool(dialog.beginning)),
         conversation=str(dialog.pk),
         cursor=form.cursor,
+        is_plain=view.is_plain,
     )
     beside = (*(one.message for one in in_order(system, statements)), *added)
     ours = "".join(message.text for message in system)

@@ -142,7 +142,7 @@ def record_request(
         Category.REMINDERS: chars_of(statement.message for statement in prepared.statements),
         Category.RECALLED: len(once.recalled),
         Category.GUIDANCE: sum(map(len, once.texts)) - len(once.recalled),
-        Category.IMAGES: parts_tokens(request.messages, model) * CHARS_PER_TOKEN,
+        Category.IMAGES: parts_tokens(request.with_parts, model) * CHARS_PER_TOKEN,
     }
     sent = Sent(
         digest=hashlib.sha256(body).hexdigest(),

@@ -14,7 +14,7 @@ from dialogs.context.units import group, is_cut_off, unit_from_json, unit_to_jso
 from dialogs.context.view_cache import REMEMBERED_CHARS, Head, count_settled, messages_of
 from dialogs.models import Dialog, Drive, Round, Turn
 from dominds.db.prepared import Select
-from dominds.llm.messages import Message, Role, chars_of
+from dominds.llm.messages import Message, Role, are_plain, chars_of, with_parts
 from dominds.weighted_cache import Bounded
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.models import RemediationRun
@@ -52,11 +52,17 @@ class View:
     position: int = 0
     summary_chars: int = 0
     result_chars: int = 0
+    is_plain: bool = False  # whether the messages are known to be, see ``are_plain``
     base_position: int = 0  # the last turn that the rewrite took in
     by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
     interrupted: bool = False  # the newest answer was cut for compaction and is to go on
     carried: frozenset[int] = frozenset()  # seqs of the messages that a clear took into the round
     left_out: LeftOut = ALL_SHOWN  # for one request alone
+
+    @property
+    def with_parts(self) -> Sequence[Message]:
+        """Return the messages that have images or files."""
+        return () if self.is_plain else with_parts(self.messages)
 
     @property
     def is_fresh_round(self) -> bool:
@@ -93,6 +99,7 @@ def view_of(dialog: Dialog) -> View:
         position=head.position,
         summary_chars=head.summary_chars,
         result_chars=head.result_chars,
+        is_plain=head.is_plain and are_plain(unsettled),
         base_position=head.base_position,
         by_value=head.by_value,
         interrupted=head.interrupted,

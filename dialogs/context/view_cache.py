@@ -6,7 +6,7 @@ from typing import Any
 
 from dialogs.context.units import group, is_cut_off
 from dialogs.models import Turn
-from dominds.llm.messages import Message, Role, chars_of
+from dominds.llm.messages import Message, Role, are_plain, chars_of
 from remediation.context import STAND_INS, Unit, Units
 
 REMEMBERED_CHARS = 40_000_000  # of all heads of this process
@@ -25,6 +25,7 @@ class Head:
     chars: int = 0  # of the messages
     summary_chars: int = 0  # of them, what stands for others
     result_chars: int = 0  # and what tools answered
+    is_plain: bool = True  # whether the messages are, see ``are_plain``
     open_rows: tuple[Any, ...] = ()
     interrupted: bool = False  # the newest turn but for those cut off is an answer that was cut for compaction
     base_position: int = 0  # as in a view
@@ -35,7 +36,7 @@ class Head:
         messages = messages_of(units)
         summary = chars_of(messages_of([unit for unit in units if unit.kind in STAND_INS]))
         results = _of_tools(messages_of([unit for unit in units if unit.kind not in STAND_INS]))
-        return cls(position, units, messages, chars_of(messages), summary, results, **more)
+        return cls(position, units, messages, chars_of(messages), summary, results, are_plain(messages), **more)
 
     @property
     def weight(self) -> int:
@@ -58,6 +59,7 @@ class Head:
             messages=(*self.messages, *messages),
             chars=self.chars + chars_of(messages),
             result_chars=self.result_chars + _of_tools(messages),
+            is_plain=self.is_plain and are_plain(messages),
             open_rows=rows[settled:],
             interrupted=whole.status == Turn.Status.INTERRUPTED if whole else self.interrupted,
         )

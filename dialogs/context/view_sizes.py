@@ -69,7 +69,9 @@ class ViewSizes:
         frame = frame_of(dialog, view.units, self._tools, counter).counted
         messages, left_out = sendable(view.messages, model)
         text = counter.count_messages(messages) if left_out else _count_growing(dialog, view, counter)
-        return replace(frame, text=frame.text + text, images=parts_tokens(messages, model))
+        return replace(
+            frame, text=frame.text + text, images=parts_tokens(messages if left_out else view.with_parts, model)
+        )
 
     @functools.cached_property
     def most_tokens(self) -> float:
@@ -96,4 +98,4 @@ def _count_growing(dialog: Dialog, view: View, counter: Counter) -> int:
 
 def most_tokens(view: View, model: ModelInfo) -> float:
     """Return the most tokens that the view's messages may take, without counting them."""
-    return view.chars / LEAST_CHARS_PER_TOKEN + parts_tokens(view.messages, model)
+    return view.chars / LEAST_CHARS_PER_TOKEN + parts_tokens(view.with_parts, model)

@@ -24,6 +24,6 @@ def materials_of(dialog: Dialog, view: View | None = None, served: Served | None
     the dialog's model.
     """
     view = view or view_of(dialog)
-    served = (served or resolve_served(dialog)).with_sight_for(view.messages)
+    served = (served or resolve_served(dialog)).with_sight_for(view.with_parts)
     tools = offer_to(dialog, served).tools
     return Materials(served, view, tools, ViewSizes(dialog, served, view, tools))

@@ -1,6 +1,6 @@
 """Requests and messages: frozen values that every provider wrapper translates to its own wire format."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -89,6 +89,14 @@ def with_parts(messages: Iterable[Message]) -> list[Message]:
     return [message for message in messages if message.parts]
 
 
+def are_plain(messages: Iterable[Message]) -> bool:
+    """Check whether all messages are text that is not blank, without calls, results, images and files."""
+    return not any(
+        each.tool_calls or each.parts or each.role is Role.TOOL or not each.text or each.text.isspace()
+        for each in messages
+    )
+
+
 def chars_of(messages: Iterable[Message]) -> int:
     """Count the characters of texts and calls, without ids and provider items."""
     texts, calls = 0, 0
@@ -111,6 +119,8 @@ class Request:
     of the conversation, and changes of its instructions and tools. Reasoning of an earlier epoch is not sent, since the
     text that it was about is gone. ``conversation`` is stable over a dialog and may serve as a provider's cache key.
     ``cursor`` is the value that the previous stream of this conversation returned in ``Started``, or empty.
+    ``is_plain`` says that the messages are known to be plain (``are_plain``), so that nobody has to look for calls and
+    images in them.
     """
 
     model: str
@@ -122,3 +132,9 @@ class Request:
     epoch: int = 0
     conversation: str = ""
     cursor: str = ""
+    is_plain: bool = False
+
+    @property
+    def with_parts(self) -> Sequence[Message]:
+        """Return the messages that have images or files."""
+        return () if self.is_plain else with_parts(self.messages)

@@ -63,7 +63,8 @@ def fit(request: Request, form: Form) -> Request:
         force = wire_name(force)
     if force and not (tools if force in (ANY_TOOL, NO_TOOL) else [tool for tool in tools if tool.name == force]):
         force = None
-    messages = fit_history(request.messages, form)
+    # A plain history fits as it is. To find that out for each of 1,000 messages was 2 % of a turn.
+    messages = request.messages if request.is_plain and not form.alternates else fit_history(request.messages, form)
     if (messages, tools, force) == (request.messages, request.tools, request.force):
         return request
     return replace(request, messages=messages, tools=tools, force=force)
@@ -165,16 +166,6 @@ def _digest(text: str, size: int) -> str:
 
 def fit_history(messages: tuple[Message, ...], form: Form) -> tuple[Message, ...]:
     """Put exactly one result after every call, and a call before every result."""
-    # A long history of plain texts fits as it is. To look at each of 1,000 takes a sixth of what pairing them does, and
-    # to look up the enum's member for each would take twice as long as the rest of that look.
-    tool = Role.TOOL
-    others = [
-        each
-        for each in messages
-        if each.tool_calls or each.parts or each.role is tool or not each.text or each.text.isspace()
-    ]
-    if not (others or form.alternates):
-        return messages
     results = list(_pair(messages, form))
     if form.alternates:
         results = list(_merge_same_roles(results))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from itertools import takewhile
 from math import ceil, sqrt
 
-from dominds.llm.messages import FilePart, ImagePart, Part, Request, Role, with_parts
+from dominds.llm.messages import FilePart, ImagePart, Part, Request, Role
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import RequestRefused
 
@@ -33,7 +33,7 @@ def ends_with_files(request: Request) -> bool:
 
 def unseen_reason(request: Request, model: ModelInfo) -> str:
     """Return a sentence for people about why the model cannot take a request's images or files, or an empty text."""
-    return blindness({modality_of(given) for message in with_parts(request.messages) for given in message.parts}, model)
+    return blindness({modality_of(given) for message in request.with_parts for given in message.parts}, model)
 
 
 def blindness(wanted: Set[str], model: ModelInfo) -> str:

@@ -14,7 +14,7 @@ from dialogs.context.units import group
 from dialogs.context.view import view_of
 from dialogs.context.view_cache import Head, messages_of
 from dialogs.models import Dialog, Turn
-from dominds.llm.messages import chars_of
+from dominds.llm.messages import are_plain, chars_of
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog, send
 
@@ -71,6 +71,7 @@ def test_a_head_grown_in_steps_equals_one_read_at_once(rows: list[Any], cuts: li
         assert (*head.settled, *group(head.open_rows)) == tuple(group(rows[:end]))
         assert head.messages == messages_of(head.settled)
         assert head.chars == chars_of(head.messages)
+        assert head.is_plain == are_plain(head.messages)
         assert head.position == rows[end - 1].position
 
 

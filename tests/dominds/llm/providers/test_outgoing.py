@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
-from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec
+from dominds.llm.messages import Message, Request, Role, ToolCall, ToolSpec, are_plain
 from dominds.llm.models.model import Echo, Form, ModelInfo
 from dominds.llm.providers import anthropic_messages, openai_chat, openai_responses
 from dominds.llm.providers.kinds import kind_named
@@ -124,6 +124,15 @@ def test_a_fit_history_stays_as_it_is(history: list[Message]) -> None:
     for form in (Form(), Form(nine=True), Form(alternates=True)):
         once = fit_history(tuple(history), form)
         assert fit_history(once, form) is once or form.alternates
+
+
+@given(st.lists(messages, max_size=8))
+def test_a_plain_history_need_not_be_looked_at(history: list[Message]) -> None:
+    plain = tuple(message for message in history if are_plain((message,)))
+    assert fit_history(plain, Form()) is plain
+    request = Request("a-model", "", plain)
+    for form in (Form(), Form(alternates=True)):
+        assert fit(replace(request, is_plain=True), form).messages == fit(request, form).messages
 
 
 @given(st.lists(messages, max_size=8))
