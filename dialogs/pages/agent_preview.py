@@ -1,4 +1,4 @@
-"""A preview of an agent's settings: their limits, their policy, and what they keep of past dialogs."""
+"""A preview of an agent's settings: the limits and the policy that follow from them, and a dry run on past dialogs."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,7 +20,9 @@ from remediation.tokens.counting import counter_for
 
 @dataclass
 class AgentPreview:
-    """The effect of a form on an agent. ``stored`` is the agent as it is, if any, and ``proposed`` follows the form."""
+    """The effect of a form on an agent. ``stored`` is the saved agent, None for a new one; ``proposed`` has the form's
+    values.
+    """
 
     stored: Agent | None
     proposed: Agent
@@ -64,7 +66,7 @@ class AgentPreview:
             return None
 
     def rows(self) -> Iterator[tuple[str, str, str]]:
-        """Yield the name of each figure, its value now, which a new agent lacks, and its value with these settings."""
+        """Yield the name of each figure, its value as saved (empty for a new agent), and its value as proposed."""
         if self.dry_run is None:
             return
         before, after = dict(_figures(self.dry_run.before)), dict(_figures(self.dry_run.after))

@@ -18,7 +18,7 @@ from dialogs.tools.registry import TOOLSETS, builtin_tools, tools_of
 from dialogs.tools.tool import Tool
 from dominds.llm.catalog.catalog import UnknownModel
 
-# What agents do with the product's own tools, in the words of people. The descriptions of the tools are for models.
+# The uses of the product's own tools in words for people. The tools' descriptions are written for models.
 USES = {
     "clear_mind": gettext_noop("Starts afresh, with a summary of what matters"),
     "add_reminder": gettext_noop("Keeps a note in sight"),
@@ -38,8 +38,8 @@ USES = {
 class Group:
     """The tools of one source.
 
-    An agent has all of them by ``name`` among its toolsets, or some by their names among its tools. ``tools`` is None
-    until the server has been asked, and ``off`` is the reason why none can be had.
+    An agent with ``name`` among its toolsets has all of them; an agent can also name some among its tools. ``tools`` is
+    None until the server has been asked. ``off`` is the reason why no tool of the group can be used, or empty.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Group:
 
 
 def use_of(tool: Tool) -> str:
-    """Return what a tool does."""
+    """Return what a tool does, in words for people where there are any."""
     return _(USES.get(tool.name, tool.spec.description))
 
 
@@ -76,7 +76,7 @@ def groups_to_tick(*, ask: bool) -> list[Group]:
 
 
 def _why_no_folder() -> str:
-    """Tell who sets up the server that the shared folder is missing, which a new installation does not make."""
+    """Return how to make the shared folder, which a new installation lacks, or an empty text if it is there."""
     if settings.WORKSPACE_DIR.is_dir():
         return ""
     words = _("There is none yet: make {folder} on the server, and put into it what agents may read.")
@@ -90,8 +90,8 @@ def names_beside(groups: list[Group], ticked: set[str]) -> list[str]:
 
 
 def tools_had_by(agent: Agent) -> tuple[list[tuple[Tool, str]], list[tuple[Tool, str]]]:
-    """Return what the agent can do: with the tools of every agent and of its policy, which concern nothing but the
-    conversation, and with its own. Its servers are asked.
+    """Return two lists of tools with their uses: the tools of every agent and of the policy, which concern nothing but
+    the conversation, and the agent's own tools. Its servers are asked for theirs.
     """
     usual, own = list[tuple[Tool, str]](), list[tuple[Tool, str]]()
     of_policy = policy_of(agent).policy.tools

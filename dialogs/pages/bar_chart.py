@@ -1,6 +1,6 @@
-"""Sums over time as stacked bars with axes, for a small drawing that the server makes. Pure.
+"""A bar chart of sums over time, with stacked bars and axes, as numbers from which a template draws an SVG. Pure.
 
-Places along the time are percentages of the drawing's width, and heights are pixels, so that no text is stretched.
+Horizontal places are percentages of the drawing's width and vertical ones are pixels, so that no text is stretched.
 """
 
 from collections import defaultdict
@@ -12,13 +12,13 @@ from math import floor, log10
 from django.utils.dateformat import format as date_format
 from django.utils.translation import gettext as _
 
-HEIGHT = 100.0  # of the bars
-TOP, FLOOR = 28.0, 28.0 + HEIGHT  # pixels from above; what the bar under the pointer stands for is said above TOP
-BAR_SHARE = 0.7  # the share of its place that a bar fills
+HEIGHT = 100.0  # pixels of the highest bar
+TOP, FLOOR = 28.0, 28.0 + HEIGHT  # pixels from above; the title of the bar under the pointer stands above TOP
+BAR_SHARE = 0.7  # the part of its column's width that a bar fills
 
 
 def format_number(number: float, kind: str) -> str:
-    """Return a number as text: in full where its kind is counted, and short at the axis."""
+    """Return a number as text: in full before its ``kind``, or, without a kind, short as at the axis (``1.5k``)."""
     if kind:
         return f"{number:,.0f} {_(kind)}"
     scale, unit = next(
@@ -54,7 +54,7 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Chart:
-    """A chart. ``ticks`` are heights with their numbers, and ``totals`` are kinds with the words for their sums."""
+    """A chart. ``ticks`` are heights with their numbers, and ``totals`` are kinds with their sums in words."""
 
     bars: list[Bar]
     ticks: list[tuple[float, str]]
@@ -69,8 +69,8 @@ class Chart:
 class Words:
     """The words of bars.
 
-    ``title`` is a bar's moment and ``label`` what stands below each ``every``-th bar, both in Django's forms of dates.
-    ``of_sum`` writes a number of a kind, and ``rest`` what the bar leaves out.
+    ``title`` and ``label`` are Django's date formats: of the time in a bar's title, and of the label below each
+    ``every``-th bar. ``of_sum`` formats a number of a kind, and ``rest`` returns a text for the end of a title.
     """
 
     title: str

@@ -29,15 +29,17 @@ GAUGE_WIDTH = 100
 
 @dataclass(frozen=True, slots=True)
 class Chip:
-    """A chip. ``fill`` and the ticks are percents of the gauge; one that is unknown is ``None``, or no tick."""
+    """A chip. ``fill`` and ``ticks`` are percentages of the gauge. An unknown ``fill`` is None, and an unknown
+    threshold has no tick.
+    """
 
     level: str
     tokens: int | None
     text: str
     notes: tuple[str, ...]
     fill: float | None
-    ticks: Mapping[str, float]  # by level that ends there
-    thresholds: Mapping[str, str]  # the same in words, also those that the gauge does not reach
+    ticks: Mapping[str, float]  # by the level that ends there
+    thresholds: Mapping[str, str]  # a sentence about each tick, and about thresholds above the gauge
 
 
 def chip_of_damaged() -> Chip:

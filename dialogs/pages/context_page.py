@@ -21,13 +21,14 @@ from dialogs.queries.sent_requests import Piece, SentRequest, next_request, sent
 from dominds.llm.catalog.catalog import UnknownModel
 
 PIECES = 50  # pieces of a request that one page shows
-IN_PANE = 60  # moments beside a conversation
+IN_PANE = 60  # moments that are drawn beside a conversation
 
 
 class ContextPage:
-    """The moments that a person asked to see: ``at``, perhaps beside ``with``, among those before a call.
+    """The moments (a dialog's requests) that a person asked to see, by the query of the address.
 
-    A moment is named by the id of its call, or ``next`` for the request that would be sent now.
+    ``at`` names the moment shown, ``with`` a moment to compare it with, and ``before`` a call at which the drawing
+    ends. A moment is named by the id of its call, or ``next`` for the request that would be sent now.
     """
 
     def __init__(self, page: DialogPage, asked: Mapping[str, str], most: int = MOST) -> None:
@@ -47,7 +48,7 @@ class ContextPage:
 
     @property
     def older(self) -> str:
-        """Return the oldest call that is shown, if there may be older ones."""
+        """Return the key of the oldest call that is shown if there may be older ones, or else an empty text."""
         calls = [moment.key for moment in self.visible if not moment.is_next]
         return calls[0] if len(calls) == self.most else ""
 
@@ -118,7 +119,7 @@ class ContextPage:
     def sides(self) -> list[Moment]:
         """Return the two moments that are compared, the earlier one first, or nothing."""
         other = self._moment_named(self.beside) if self.beside else None
-        return sorted((self.moment, other), key=lambda one: one.started_at) if self.moment and other else []
+        return sorted((self.moment, other), key=lambda moment: moment.started_at) if self.moment and other else []
 
     @cached_property
     def diff(self) -> Diff | None:

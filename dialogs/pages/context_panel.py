@@ -127,7 +127,7 @@ class RunLine:
 
     @property
     def steps(self) -> list[tuple[str, str, str]]:
-        """Return each strategy that ran with the sizes of the messages alone, and what it did."""
+        """Return the name of each strategy that ran, the sizes of the messages alone in words, and what it did."""
         return [
             (step["strategy"], est_sizes(step["est_before"], step["est_after"]), step["note"])
             for step in self.run.steps
@@ -135,7 +135,7 @@ class RunLine:
 
     @property
     def recovery(self) -> str:
-        """Return what was done where no strategy helped enough, or an empty text."""
+        """Return what was done after no strategy helped enough, or an empty text."""
         if not self.run.recovered:
             return ""
         return _("fresh start") if self.is_handover else _("truncation")
@@ -175,8 +175,8 @@ def _waiting(dialog: Dialog, materials: Materials) -> str:
 
 
 def run_lines(dialog: Dialog, newest: int | None = None, **chosen: Any) -> list[RunLine]:
-    """Return rewrites in their order, or the ``newest`` ones. Only the newest in force can be undone, while nothing
-    runs.
+    """Return a dialog's rewrites, oldest first, or only the ``newest``. ``chosen`` are further filters. Only the newest
+    rewrite in force can be undone, and only while nothing runs.
 
     Columns that grow with the conversation are left out, since reading a rewrite of 5,000 units takes a tenth of a
     second.

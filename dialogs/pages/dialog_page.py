@@ -40,7 +40,7 @@ from remediation.policies.registry import Choice, by_hand
 
 SPARK_POINTS = 60
 
-ENDED_WELL = (Generation.Outcome.KEPT, Generation.Outcome.DISCARDED)  # others report nothing, mostly
+ENDED_WELL = (Generation.Outcome.KEPT, Generation.Outcome.DISCARDED)  # other calls mostly report no usage
 STATES = {
     State.IDLE: gettext_noop("Idle"),
     State.QUEUED: gettext_noop("Queued"),
@@ -61,7 +61,7 @@ class DialogPage:
     sending_error: str = ""
     text: str = ""
     request: HttpRequest | None = field(default=None, repr=False)
-    room: Ways | None = None  # the ways to make some, where they were weighed
+    room: Ways | None = None  # the ways to make room, if they were previewed
 
     @property
     def id(self) -> str:
@@ -233,7 +233,7 @@ class DialogPage:
 
     @property
     def new_message_id(self) -> str:
-        """Return an id with which a form that is sent twice counts once."""
+        """Return an idempotency key, with which a form that is sent twice counts once."""
         return str(uuid4())
 
     @cached_property
@@ -251,7 +251,9 @@ class DialogPage:
 
     @property
     def ways_by_hand(self) -> list[tuple[ByHand, str]]:
-        """Return these rewrites, each with what it would free now where that was weighed, those that help first."""
+        """Return these rewrites, each with what it would free now in words. They are empty before the preview, and the
+        rewrites that help come first after it.
+        """
         if self.room is None:
             return [(hand, "") for hand in self.by_hand]
         return [(way.hand, way.frees or _("would change nothing now")) for way in self.room.all]

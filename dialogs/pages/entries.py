@@ -32,8 +32,8 @@ FOLDED_CHARS, FOLDED_LINES = 2_500, 25  # a message is folded from this length o
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call with its result, if there is one yet. A turn's calls run one after another: one is ``pending``, and
-    the others are ``waiting``.
+    """A tool call with its result, if there is one yet. A turn's calls run one after another: of those without a
+    result, one is ``pending`` and runs, and the others are ``waiting``.
     """
 
     key: str
@@ -44,7 +44,7 @@ class Call:
     result: str = ""
     result_chars: int = 0
     status: str = "pending"
-    since: datetime | None = None  # a pending one
+    since: datetime | None = None  # when a pending call began
     approval: Question | None = None  # the question by which a person allowed or refused it
 
     @property
@@ -87,7 +87,7 @@ class Entry:
     snapshot: HealthSnapshot | None = None
     round: Round | None = None
     run: RunLine | None = None
-    is_fork: bool = False  # the line at which a dialog parts from the one that it branches off
+    is_fork: bool = False  # the line between a branch's copied turns and its own
     asked: tuple[Question, ...] = ()  # questions that this turn's calls asked
     answered: Question | None = None  # the question that this turn answers
     call_site: str = ""  # the address of the turn that asked
@@ -125,13 +125,13 @@ class Entry:
 
     @property
     def is_bare(self) -> bool:
-        """Check whether this is an agent's turn without anything of its own to show."""
+        """Check whether this is an agent's turn with nothing to show."""
         assert self.turn is not None
         return not (self.turn.text or self.calls or self.asked or self.reasoning)
 
     @property
     def shows_usage(self) -> bool:
-        """Check whether the size of its request stands below it. Between tools it would be a number without a text."""
+        """Check whether the size of its request is shown below it. A turn that only calls tools has no text."""
         turn = self.turn
         assert turn is not None
         is_generated = turn.role == Turn.Role.ASSISTANT and turn.generation_id is not None
@@ -166,16 +166,16 @@ def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) ->
 
 
 def _clears(dialog: Dialog, after: int, last: int) -> Iterable[Round]:
-    """Return the rounds that began with a clear, of those behind ``after``. Others have no divider."""
+    """Return the rounds behind ``after``, up to ``last``, that began with a clear. Other rounds have no divider."""
     return dialog.rounds.filter(number__gt=after, number__lte=last, cause__in=Round.CLEARS) if last > after else ()
 
 
 def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
-    """Return turns as entries, without what stands between them."""
+    """Return turns as entries, without the dividers and rewrites between them."""
     calls = calls_of(dialog, turns)
     answered = {turn.tool_call_id for turn in turns if turn.role == Turn.Role.TOOL}
     if pending := [call["id"] for turn in turns for call in turn.tool_calls or () if call["id"] not in answered]:
-        first = min(turn.position or 0 for turn in turns)  # the turn that asked may follow its results here
+        first = min(turn.position or 0 for turn in turns)  # in ``turns``, results may come before the turn that asked
         results = dialog.turns.filter(tool_call_id__in=pending, position__gt=first)
         answered |= set(results.values_list("tool_call_id", flat=True))
     asked = _questions_of(dialog, calls, answered)
@@ -189,8 +189,10 @@ def turn_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def _with_running(entry: Entry, began: Sequence[datetime]) -> Entry:
-    """Return the calls without a result in the order in which they run. While a question is open none runs. The one
-    at work began at the newest of the moments ``began``: when the call before it ended, or a person allowed it.
+    """Mark which of the entry's calls without a result runs, and which wait.
+
+    They run in their order, but a clear of the mind comes last, and none runs while a question is open. The running
+    call began at the newest of the moments ``began``: when the call before it ended, or when a person allowed it.
     """
     pending = sorted(
         (call for call in entry.calls if call.status == "pending"), key=lambda call: call.name == CLEAR_MIND
@@ -218,7 +220,7 @@ def _questions_of(dialog: Dialog, calls: Mapping[str, "AskedCall"], answered: se
 
 
 def _approvals_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, Question]:
-    """Map call ids to the questions that allowed or refused the calls, by these results that have an author."""
+    """Map call ids to the questions by which a person allowed or refused the calls. Their results have an author."""
     tools = {turn.tool_call_id: turn.tool_name for turn in turns if turn.role == Turn.Role.TOOL and turn.author_id}
     if not tools:
         return {}
@@ -242,7 +244,7 @@ def _run_entries(dialog: Dialog, turns: Sequence[Turn]) -> list[Entry]:
 
 
 def run_entry(line: RunLine) -> Entry:
-    """Place a rewrite after the last turn before it, but for the policy's first notice and the clear it undid."""
+    """Place a rewrite after the last turn before it. Only its policy's notice, or a clear that it undid, is between."""
     if line.undoes_clear:
         return Entry(position=line.run.base_position + 0.75, run=line)
     has_notice = any(policy.notices for policy in rewriting_policies() if policy.name == line.run.policy)
@@ -265,7 +267,7 @@ def entry_of(
             return Entry(position=position, turn=turn, answered=question, call_site=site)
         card = replace(_card(call, turn), approval=approvals.get(turn.tool_call_id))
         if (approval := card.approval) and approval.edited_arguments and approval.tool_call_id == turn.tool_call_id:
-            card = replace(card, hint=_arguments(approval.edited_arguments)[1])  # what it ran with
+            card = replace(card, hint=_arguments(approval.edited_arguments)[1])  # the call ran with these
         return Entry(position=position, turn=turn, calls=(card,))
     snapshot = getattr(generation, "snapshot", None) if generation and turn.role == Turn.Role.ASSISTANT else None
     html = None
@@ -287,7 +289,9 @@ AskedCall = tuple[dict[str, str], Turn]  # a call, and the turn that made it
 
 
 def calls_of(dialog: Dialog, turns: Sequence[Turn]) -> dict[str, AskedCall]:
-    """Return the calls to which these turns' results belong; one or two may stand on an older page."""
+    """Return the calls of these turns and those to which their results belong, by id. The turn that asked may stand on
+    an older page.
+    """
     calls = {call["id"]: (call, turn) for turn in turns for call in turn.tool_calls or ()}
     missing = [turn for turn in turns if turn.role == Turn.Role.TOOL and turn.tool_call_id not in calls]
     if missing:
@@ -313,7 +317,7 @@ def _card(call: dict[str, str] | None, result: Turn | None) -> Call:
 
 
 def _arguments(text: str) -> tuple[str, str]:
-    """Return the arguments laid out, and a hint made of the first of them."""
+    """Return the arguments as indented JSON, and a hint: the beginning of the first value."""
     try:
         given = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
@@ -322,7 +326,7 @@ def _arguments(text: str) -> tuple[str, str]:
         return ("", "") if not given else (text, text[:HINT_CHARS])
     try:
         return orjson.dumps(given, option=orjson.OPT_INDENT_2).decode(), _hint(str(next(iter(given.values()))))
-    except (TypeError, RecursionError):  # it is read 1,024 levels deep, and written 254
+    except (TypeError, RecursionError):  # orjson reads 1,024 levels, and writes 254
         return text, _hint(text)
 
 
@@ -332,7 +336,9 @@ def _hint(text: str) -> str:
 
 
 def address_of(dialog: Dialog, position: int, anchor: str) -> str:
-    """Return the address of the transcript's page with a place: the newest, or one that also has the turn before."""
+    """Return the address of a place in the transcript: on the newest page, or on an older page that also shows the turn
+    before it.
+    """
     is_old = dialog.last_position - position >= PAGE_TURNS - 1
     return f"/d/{dialog.pk}/{f'?before={position + PAGE_TURNS - 1}' if is_old else ''}#{anchor}"
 

@@ -29,7 +29,9 @@ SUGGESTIONS = (
 
 @dataclass
 class HomePage:
-    """The page before anything was said. ``chosen`` and ``model`` came with the form or the address."""
+    """The page on which a dialog begins. ``chosen``, an agent's id, and ``model``, as ``provider/model``, come from the
+    form or the address.
+    """
 
     viewer: User
     chosen: str = ""
@@ -79,7 +81,7 @@ class HomePage:
         """Return three suggestions for each agent."""
         usual = [_(text) for text in SUGGESTIONS]
         shown = [(agent, texts_in(agent.suggestions)[:3]) for agent, reason in self.agents if not reason]
-        # Those of the demo agents are ours, and have translations.
+        # The demo agents' suggestions are part of the product, and so they have translations.
         return [(agent, [_(text) for text in texts] if agent.is_demo else texts or usual) for agent, texts in shown]
 
 

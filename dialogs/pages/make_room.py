@@ -15,12 +15,12 @@ from remediation.policies.policy import ByHand
 from remediation.policies.registry import by_hand
 from remediation.policies.requested import Gain, best_of
 
-SHOWN = 12  # messages of a preview
+SHOWN = 12  # messages that a preview lists
 
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """One rewrite by hand with its preview: what would go, what would stand in its place, and the sizes."""
+    """One rewrite by hand with its preview: what would be removed, what would replace it, and the sizes."""
 
     hand: ByHand
     preview: dict[str, Any]

@@ -48,7 +48,7 @@ _FULL_WIDTH_MARKS = (
     "\uff01\uff02\uff07-\uff0c\uff0e\uff1a-\uff1f\uff3b-\uff3d\uff5b-\uff65"
 )
 _BETWEEN_MARKS = re.compile(f"[^{_FULL_WIDTH_MARKS}]+")
-# Bounded: it is looked for at each address.
+# The length is bounded, since a word is searched at each address.
 _FIRST_WORD = re.compile(rf"([^\s{_FULL_WIDTH_MARKS}]{{1,2000}})([{_FULL_WIDTH_MARKS}]?)")
 _LINE_END = re.compile(r"\r\n?|\n")
 _HL = "hl-"
@@ -75,9 +75,8 @@ def finished_chars(text: str) -> int:
     """Count the characters of a growing text that no later text can change: all but a last block that is open."""
     complete = text[: text.rfind("\n") + 1]
     blocks = [token for token in _block_parser().parse(complete, {}) if token.level == 0 and token.map]
-    if (
-        blocks and blocks[-1].type == "math_open"
-    ):  # if it is closed it ends what stands before it, and else belongs to it
+    # An open formula: if it closes, it ends the block before it, and otherwise it is part of that block.
+    if blocks and blocks[-1].type == "math_open":
         blocks.pop()
     if not blocks:
         return 0
@@ -102,7 +101,7 @@ class GrowingText:
     def __init__(self, text: str = "") -> None:
         self.text = text
         self.html = ""
-        self.blocks = 0  # how often ``finish`` found something; lets a browser notice that it missed one
+        self.blocks = 0  # how often ``finish`` added HTML, by which a browser notices that it missed some
         self._finished = 0
 
     @property

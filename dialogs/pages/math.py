@@ -16,13 +16,13 @@ from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token
 from markdown_it.utils import EnvType, OptionsDict
 
-MATH_MAX_CHARS = 2_000  # per formula; an end further away is none, so a text of openings alone is read once
+MATH_MAX_CHARS = 2_000  # per formula; no end is searched beyond, which bounds the work for a text of openings alone
 
 CLOSINGS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)"}
 _DISPLAYED = ("$$", r"\[")
 _ENDS = {"$$": re.compile(r"\$\$[ \t]*(?:\n|\Z)"), r"\[": re.compile(r"\\\][ \t]*(?:\n|\Z)")}
 _TAG_IN_TEXT = re.compile(r"<[A-Za-z!/?]")  # the converter does not escape what stands in \text{}
-_MATH_IN_BRACKETS = re.compile(r"[\\^_=<>+*/|]|\w\(|\d|^\W*\w\W*$")  # others are brackets that somebody escaped
+_MATH_IN_BRACKETS = re.compile(r"[\\^_=<>+*/|]|\w\(|\d|^\W*\w\W*$")  # without these, somebody escaped brackets
 
 MATH_TAGS = set(
     "math mrow mi mo mn mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mstyle"
@@ -73,7 +73,7 @@ def _is_math(source: str, opening: str, start: int, begin: int, end: int) -> boo
     content = source[begin:end]
     if opening == "$":
         before, after = source[start - 1 : start], source[end + 1 : end + 2]
-        touches = (before + after).replace("-", "")  # "x-axis", and otherwise no word, price or shell variable
+        touches = (before + after).replace("-", "")  # "$x$-axis" is a formula; beside a word, "$" is none
         return not (content[0].isspace() or content[-1].isspace() or content[-1] == "\\" or any(map(_is_word, touches)))
     return opening == "$$" or _MATH_IN_BRACKETS.search(content) is not None
 
@@ -129,5 +129,5 @@ def _mathml(content: str, *, is_displayed: bool) -> str | None:
         return None
     try:
         return converter.convert(content.strip(), display="block" if is_displayed else "inline")
-    except Exception:  # noqa: BLE001  it fails in many ways on what is no LaTeX: a formula takes no page along
+    except Exception:  # noqa: BLE001  on bad LaTeX the converter fails in many ways, which must not break the page
         return None

@@ -14,9 +14,9 @@ from dialogs.context.sent import Category, Sent, sizes_of, split_by_chars
 from health.forecast import LAST_GROWTHS, answers_until, growth_per_answer
 from health.levels import Level
 
-ANSWERS = LAST_GROWTHS + 1  # the newest that ended well: nothing here depends on earlier ones
+ANSWERS = LAST_GROWTHS + 1  # the newest answers, from which the growth follows
 BAR = 100
-FAR = 100  # answers, from which on a number would only seem exact
+FAR = 100  # answers; a larger number would only seem exact
 STANDINGS = {
     Level.HEALTHY: noop("There is room: nothing to do."),
     Level.CAUTION: noop("The context is getting full: make room soon."),
@@ -38,13 +38,15 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Meter:
-    lead: str = ""  # whether there is anything to do, in one sentence; empty where that is unknown
+    lead: str = ""  # a sentence on whether there is anything to do, or empty if that is unknown
     parts: tuple[Part, ...] = ()  # none while nothing was reported
-    growth: int = 0  # tokens an answer, where the sentence is a forecast
+    growth: int = 0  # tokens an answer, if the sentence is a forecast
 
 
 def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any]) -> Meter:
-    """Build the meter. ``tokens`` are of the last prompt, and ``snapshots``, oldest first, tell what requests held."""
+    """Build the meter. ``tokens`` are those of the last prompt, or None if not reported. ``snapshots`` are those of the
+    newest answers, oldest first.
+    """
     if tokens is None or not snapshots:
         parts = parts_of({}, tokens, 0, health["model_context_limit"]) if tokens is not None else ()
         return Meter(_standing(health, tokens), parts)
@@ -62,7 +64,7 @@ def meter_of(health: dict[str, Any], tokens: int | None, snapshots: Sequence[Any
 
 
 def _standing(health: dict[str, Any], tokens: int | None) -> str:
-    """Return the state of things if there is nothing to forecast, or an empty text if it is unknown."""
+    """Return a sentence about the level, or an empty text if the level is unknown."""
     return _(STANDINGS[health["level"]]) if tokens is not None and health["level"] in STANDINGS else ""
 
 
@@ -81,7 +83,7 @@ def parts_of(split: Mapping[Category, int], tokens: int, reserve: int, window: i
 
 
 def _forecast(health: dict[str, Any], tokens: int, growth: float) -> str:
-    """Return a sentence about the next level, or none for one that is unknown or the last."""
+    """Return when the next level is reached, in a sentence that is empty if the level is unknown or the last."""
     optimal, critical = health["optimal_max_tokens"], health["critical_max_tokens"]
     if health["level"] not in (Level.HEALTHY, Level.CAUTION) or not critical:
         return ""

@@ -18,8 +18,8 @@ WORDS_SHOWN = 8
 class RecalledTurn:
     """A recalled turn.
 
-    ``words`` are those that it shares with the message. If there are none, it stands beside a turn that shares some, or
-    is pinned. ``before`` is the position from which the page shows it.
+    ``words`` are those that it shares with the message. A turn that shares none was recalled with the turn beside it,
+    or is pinned. ``before`` is the position before which the page of the transcript ends that shows it.
     """
 
     turn: Turn

@@ -18,7 +18,7 @@ from dominds.budgets import ATTACHMENT_BYTES, REMOTE_IMAGE_BYTES, REMOTE_IMAGES,
 log = structlog.get_logger(__name__)
 
 TIMEOUT_SECONDS = 10
-WINDOW_SECONDS = 60  # from a person's first image on
+WINDOW_SECONDS = 60  # the window of the rate limit, from a person's first image on
 
 
 def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attached:
@@ -44,8 +44,8 @@ def remote_image(dialog: Dialog, seq: int, address: str, user_id: int) -> Attach
 def _fetch(address: str, user_id: int) -> tuple[int, bytes]:
     """Return the status and the body.
 
-    The size of the largest image is charged before, and the difference is given back, so that simultaneous fetches stay
-    within the bound together.
+    The size of the largest image is charged first, and the difference is given back afterwards, so that simultaneous
+    fetches together stay within the bound.
     """
     images, received = (f"dominds:images:{kind}:{user_id}" for kind in ("number", "bytes"))
     reserved = min(ATTACHMENT_BYTES.most, REMOTE_IMAGE_BYTES.most)
@@ -69,7 +69,7 @@ def _fetch(address: str, user_id: int) -> tuple[int, bytes]:
 
 
 def _charge(key: str, amount: int, bound: Budget) -> None:
-    """Count the bytes against the person's bound. What cannot be counted is not fetched."""
+    """Count an amount against the person's bound. Raises ``RateLimited`` if that is exceeded, or if Redis is down."""
     try:
         with client().pipeline() as pipe:
             pipe.set(key, 0, ex=WINDOW_SECONDS, nx=True)

@@ -1,5 +1,5 @@
-"""The page of one rewrite: what stood before and what stands now, side by side in the dialog's order, and why each
-piece went."""
+"""The page of one rewrite: the context before and after it, side by side in the dialog's order, and why each piece was
+removed."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from remediation.strategies.reasons import HANDOVER, REASONS, TRUNCATED, WRITTEN
 from remediation.strategies.stand_ins import HANDOVER_CLOSING
 
 ROWS = 50  # a page
-SUMMARY_START = 400  # characters, by which a summary is known from others
+SUMMARY_START = 400  # characters by which summaries are told apart
 
-Item = Mapping[str, Any]  # an entry in a column of the rewrite
-Pair = tuple[Item | None, Item | None]  # what is gone at a place, and what stands there
+Item = Mapping[str, Any]  # an entry of the columns ``view`` and ``removed`` of a rewrite
+Pair = tuple[Item | None, Item | None]  # the item that was removed at a place, and the item that stands there now
 
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """One place: ``gone`` is what can no longer be seen as it was, and ``stands`` what can be seen there, at least one
-    of both.
+    """One place of the context, with at least one of two items: ``gone`` was removed or changed there by the rewrite,
+    and ``stands`` is there after it.
 
-    ``stand_in`` is the place of the text that stands for what is gone.
+    ``stand_in`` is the place of the text that replaces a ``gone`` item, if another place holds it.
     """
 
     gone: Item | None
@@ -55,12 +55,12 @@ class Line:
     after: Side | None
     is_new: bool
     why: str
-    stand_in: str  # the address of the text that stands for it, if one does
-    first_part: str  # the address of the first piece in whose place this new text stands, if it does
+    stand_in: str  # the address of the text that replaces it, or empty
+    first_part: str  # the address of the first piece that this new text replaces, or empty
 
 
 def align(view: Sequence[Item], removed: Sequence[Item]) -> list[Piece]:
-    """Return the pieces before and after a rewrite by their oldest turns, new texts before what they replace."""
+    """Return the pieces before and after a rewrite by their oldest turns. A new text comes before what it replaces."""
     rest = {item["id"]: item for item in removed}
     pairs: list[Pair] = [(rest.pop(item["id"], None) if item.get("is_new") else None, item) for item in view]
     pairs += [(item, None) for item in rest.values()]
@@ -83,7 +83,7 @@ def _order(pair: Pair) -> tuple[int, bool]:
 
 
 def _stand_ins(pairs: Sequence[Pair]) -> dict[int, int]:
-    """Map each turn to the place of the first text that stands for it, which is a ledger only if there is no other."""
+    """Map each replaced turn to the place of the first text that replaces it. A ledger counts only if no other does."""
     places: dict[int, int] = {}
     new = [(place, item) for place, (gone, item) in enumerate(pairs) if item and item.get("is_new") and not gone]
     for place, item in sorted(new, key=lambda entry: (_is_ledger(entry[1]), entry[0])):
@@ -171,7 +171,9 @@ def _after(stands: Item, turns: Mapping[int, Any]) -> Side:
 
 
 def _why(gone: Item, stands: Item | None, run: RemediationRun) -> str:
-    """Return why a piece went. A strategy that chooses among messages begins its step by masking old tool output."""
+    """Return why a piece was removed. A masked tool result is known by its text: masking is no step of its own, but the
+    beginning of a strategy that chooses among messages.
+    """
     if stands and any(message["text"].startswith(OPENING) for message in stands["messages"]):
         return REASONS["mask"]
     if reasons := reasons_of(gone.get("by") or (), run.policy, run.steps):

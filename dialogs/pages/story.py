@@ -34,7 +34,7 @@ BEGINNINGS: dict[str, str] = {
 @dataclass(frozen=True, slots=True)
 class Act:
     """One thing that happened to what the model sees. ``address`` is its place in the conversation, and ``more`` the
-    page about what went and why, or what came back, with the words of the link there.
+    address of a page about it, with the words of the link there.
     """
 
     kind: str  # one of KINDS
@@ -64,8 +64,10 @@ def story_of(page: DialogPage, requests: Sequence[Moment], newest: int) -> list[
 
 
 def marks_of(page: DialogPage, shown: Sequence[Moment], before: int | None = None) -> dict[str, list[Act]]:
-    """Return what happened before each of these requests or in it, by its key. A question stands at the call before.
-    Those shown are the newest, or the newest before the call ``before``.
+    """Map the key of each of these requests to the acts in it and since the request before it. A question belongs to
+    the request before the question.
+
+    ``shown`` are the newest requests, or the newest before the call ``before``.
     """
     result: dict[str, list[Act]] = {moment.key: [] for moment in shown}
     if not shown:
@@ -76,7 +78,7 @@ def marks_of(page: DialogPage, shown: Sequence[Moment], before: int | None = Non
     earlier = {"created_at__lte": until} if until else {}
     for act in sorted(_changes(page, shown, MOST, **earlier), key=lambda act: act.at):
         asks = act.kind == "question"
-        near = [one for one in shown if (one.started_at <= act.at if asks else one.started_at >= act.at)]
+        near = [moment for moment in shown if (moment.started_at <= act.at if asks else moment.started_at >= act.at)]
         if near and not (previous and act.at <= previous[0].started_at):
             result[near[-1 if asks else 0].key].append(act)
     for moment in shown:
@@ -85,7 +87,7 @@ def marks_of(page: DialogPage, shown: Sequence[Moment], before: int | None = Non
 
 
 def _changes(page: DialogPage, requests: Sequence[Moment], newest: int, **chosen: Any) -> Iterator[Act]:
-    """Yield the newest rewrites and their undos, clears and questions, or those chosen."""
+    """Yield the newest rewrites with their undos, clears and questions. ``chosen`` are filters on each of these."""
     dialog, lines = page.dialog, run_lines(page.dialog, newest=newest, **chosen)
     sizes = Sizes(requests, [line.run for line in lines])
     for line in lines:
@@ -167,7 +169,7 @@ def beginning_of(row: Round) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """The sizes of a context at the requests and rewrites, oldest first, around a moment."""
+    """A dialog's requests and rewrites, oldest first, from which the sizes of its context around a moment follow."""
 
     requests: Sequence[Moment]
     runs: Sequence[RemediationRun]
@@ -175,13 +177,13 @@ class Sizes:
     def around(self, at: datetime, undone: RemediationRun | None = None) -> str:
         """Return the sizes before and after a moment in words, or an empty text if they are unknown.
 
-        At an undo that is the estimate of the rewrite itself, if no call came between the two.
+        Before an undo, the size is the rewrite's own estimate if no call came between the rewrite and its undo.
         """
         if not self.requests or at < self.requests[0].started_at:
             return ""
         since = undone.created_at if undone else None
-        earlier = [one for one in self.requests if (since or one.started_at) <= one.started_at < at]
-        later = next((one for one in self.requests if one.started_at >= at), None)
+        earlier = [request for request in self.requests if (since or request.started_at) <= request.started_at < at]
+        later = next((request for request in self.requests if request.started_at >= at), None)
         rewrite = next((run for run in self.runs if run.created_at >= at), None)
         first = earlier[-1].reading if earlier else (undone.est_after, False) if undone else None
         last = later.reading if later else None
@@ -201,7 +203,7 @@ def words_of_undo(run: RemediationRun, before: int | None, after: int | None) ->
 
 
 def words_of_clear_undone(run: RemediationRun) -> str:
-    """Return a sentence about what undoing a clear brought back: all but what was said since."""
+    """Return a sentence about what undoing a clear brought back. Turns that the round carries over were in sight."""
     carried = Round.objects.values_list("carried", flat=True).get(dialog=run.dialog_id, number=run.round_number)
     back = {seq for item in run.view for seq in item.get("turns", item.get("sources", ()))} - set(carried)
     return _words_of_undo(len(back), run.est_before, run.est_after)

@@ -11,7 +11,8 @@ from dialogs.pages.story import Act
 from dialogs.queries.moments import Moment
 
 STEP = 10  # from one column to the next, in the drawing's units
-LEAST_COLUMNS, COLUMN_PIXELS = 16, 6  # fewer stand at the right; the drawing of many is at least so wide
+LEAST_COLUMNS = 16  # the drawing has room for so many; fewer stand at the right
+COLUMN_PIXELS = 6  # the least width of a column
 ROOM_ABOVE = 1.02  # the tallest column stays below the upper edge
 SHARES = (1.0, 0.75, 0.5, 0.25, 0.0)  # shares of the height at which the axis has numbers
 THRESHOLDS = {"window": "model_context_limit", "critical": "critical_max_tokens", "optimal": "optimal_max_tokens"}
@@ -21,7 +22,7 @@ NEAR = 2.5  # times the tallest column: a threshold above that is not drawn
 @dataclass(frozen=True, slots=True)
 class Column:
     moment: Moment
-    mark: str  # the kind of what happened before it, of which only the first is drawn
+    mark: str  # the kind of the first act before the request, or empty; others are not drawn
     x: int
     blocks: list[Block]
     words: str

@@ -14,7 +14,7 @@ from dialogs.permissions import may_see
 
 @dataclass(frozen=True, slots=True)
 class Versions:
-    """Versions of a turn, one in each of ``dialogs``, the first one first. ``number`` is the shown one's, from 1."""
+    """The versions of a turn, one in each of ``dialogs``, oldest first. ``number``, from 1, is the version shown."""
 
     dialogs: tuple[UUID, ...]
     number: int
@@ -44,7 +44,7 @@ def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
     result: dict[int, Versions] = {}
     for kin, younger in zip(line, [None, *line], strict=False):
         for position, others in parting[kin.pk].items():
-            if younger is None or position < younger.own_from:  # the dialog that is shown stands for ``kin``
+            if younger is None or position < younger.own_from:  # the dialog shown has the same turn as ``kin``
                 result[position] = Versions((dialog.pk, *others), 1)
             elif position == younger.own_from and younger.pk in others:
                 first = [kin.pk] if _may_see(viewer, kin) else []

@@ -47,7 +47,7 @@ class PersonRequest(HttpRequest):
 
     user: User
     htmx: Any
-    by_link: ByLink  # only set if nobody is logged in: the link names ``user``, and is for one question alone
+    by_link: ByLink  # only set for the holder of a mailed link, which names ``user`` and opens one question alone
 
 
 View = Callable[..., HttpResponseBase]
