@@ -1,5 +1,7 @@
-"""Rewrites, their archive and context events in the admin, read-only. What asks for a decision stands
-where it is carried out."""
+"""Rewrites, their archive and context events in the admin, read-only.
+
+Proposals and cleanup tasks ask for a decision, and stand in the admin of ``operations``, which carries it out.
+"""
 
 from django.contrib import admin
 

@@ -1,4 +1,4 @@
-"""The context window as one room: who takes how much of it, where a rewrite is due, and what is left. Pure.
+"""The division of the context window: how much each part takes, when a rewrite is due, and how much is left. Pure.
 
 A budget is made once for each generation and handed along. Nothing else divides the window (``docs/spec.md#window``).
 """
@@ -10,31 +10,33 @@ from dominds.llm.models.room import SHORTEST_ANSWER, output_room
 
 TRIGGER_SHARE = 0.8  # of the limit: where policies rewrite, unless configured otherwise
 AIM_SHARE = 0.5  # of the limit
-STREAM_PERCENT = 90  # of the limit: where an answer that streams is cut for a compaction
-LEAST_FREE = 0.25  # of a limit, which a rewrite is to leave free where its aim is too small for what must be said
-WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below it is not made
-LEAST_GAIN = 0.1  # of the request, by a rewrite for a request that cannot be sent without harm
-SETTLED_SHARE = 0.6  # of the limit, and of what it took before, that a request takes after a rewrite, recall included
-CRITICAL_HALF = 2  # a rewrite answers a critical report where the estimate is above critical divided by this
-UNKNOWN_OUTPUT = 1_024  # tokens of an answer where nobody knows how much the model can write
-# The rooms for answer and package are at most the window divided by the first, and at least the second, in tokens.
-ANSWER_SHARE, LEAST_ANSWER = 8, 256
-# The window divided by what instructions and tools may take: above the first, tools that every agent has are described
-# briefly, above the second some are left out; these have the third in any case. They take 935 tokens in full.
+STREAM_PERCENT = 90  # of the limit: a streaming answer that reaches it is cut for a compaction
+LEAST_FREE = 0.25  # of the limit: stays free even if the text that a rewrite must keep exceeds its aim
+WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below this is made only in need
+LEAST_GAIN = 0.1  # of the request: a smaller gain is not worth a rewrite, or advice to make one
+SETTLED_SHARE = 0.6  # of the limit: a request, with recalled text, should take no more after a rewrite
+CRITICAL_HALF = 2  # a critical report makes a rewrite due if the estimate exceeds that threshold divided by this
+UNKNOWN_OUTPUT = 1_024  # tokens kept free for an answer whose greatest length is unknown
+ANSWER_SHARE, LEAST_ANSWER = 8, 256  # an answer's room: at most this fraction of the window, at least these tokens
+# Instructions and tools may take a part of the window, which is divided by these numbers. Above the first part, tools
+# that every agent has are described briefly. Above the second, some of them are left out, but they always have the
+# third. In full they take 935 tokens.
 WHOLE_TOOLS_SHARE, FRAME_SHARE, COMMON_TOOLS_SHARE = 5, 4, 8
-ROOMY = 16_384  # tokens, an eighth of which holds all tools that every agent has, twice
-# With all of its parts a draft takes some 2,200 tokens, and the round that begins with it should be far from critical.
+ROOMY = 16_384  # tokens: an eighth of this window holds the tools that every agent has, twice over
+# A whole draft of a package takes some 2,200 tokens. In windows below the first number it is shortened in proportion,
+# so that the next round begins far from critical, but never below the second, a share of its length.
 WHOLE_DRAFT_FROM, LEAST_DRAFT = 8_192, 0.2
-DRAFT_FRAME = 500  # tokens of a request around an offered draft, and of the answer around its copy
-PACKAGE_SHARE, LEAST_PACKAGE = 16, 384
-# Of a budget of 5,000 tokens, 15 % bring 75 % of the evidence into sight, 20 % 77 %, 35 % 82 % and 50 % 84 %.
+DRAFT_FRAME = 500  # tokens around an offered draft in a request, and around its copy in the answer
+PACKAGE_SHARE, LEAST_PACKAGE = 16, 384  # a package's room: this fraction of the window, at least these tokens
+# Tuned on a budget of 5,000 tokens: a share of 15 % brings 75 % of the evidence into sight, 20 % brings 77 %, 35 % 82 %
+# and 50 % 84 %.
 RECALL_SHARE = 0.35
-RECALL_OF_FREED = 3  # right after a rewrite recalled text takes at most what was freed, divided by this
-UNKNOWN_LIMIT_RECALL = 1_024  # tokens of recalled text where nobody knows the window
-ESTIMATES_ERR = 0.05  # what an estimate may be off by, of a threshold that recalled text must not lift a report above
-ANSWERS_DIFFER = 0.1  # what the next answer may be longer by than the longest of the newest
-MESSAGES_BETWEEN = 5  # at least, between two rewrites, unless so much of what the first one freed is filled again
-FILLED_AGAIN = 0.8
+RECALL_OF_FREED = 3  # right after a rewrite, recalled text takes at most the freed tokens divided by this
+UNKNOWN_LIMIT_RECALL = 1_024  # tokens of recalled text if the limit is unknown
+ESTIMATES_ERR = 0.05  # recalled text stays this share below a threshold, since estimates err
+ANSWERS_DIFFER = 0.1  # the share by which the next answer may be longer than the longest of the newest
+MESSAGES_BETWEEN = 5  # the least number of messages between two rewrites, unless FILLED_AGAIN holds
+FILLED_AGAIN = 0.8  # the share of the freed tokens that, once filled again, allows another rewrite
 
 
 def answer_room(output_length: int | None, window: int | None) -> int:
@@ -44,49 +46,51 @@ def answer_room(output_length: int | None, window: int | None) -> int:
 
 
 def is_full(tokens: int, window: int) -> bool:
-    """Check whether a request and its answer of so many tokens left less of the window than the shortest answer."""
+    """Check whether a request and its answer left less of the window than the shortest answer needs."""
     return window - tokens < LEAST_ANSWER
 
 
 def settled_size(before: int) -> int:
-    """Return how many of so many tokens a request may take after a rewrite that was worth it."""
+    """Return the most tokens that a request of ``before`` tokens may have after a rewrite that was worth it."""
     return int(before * SETTLED_SHARE)
 
 
 def most_filled(limit: int) -> int:
-    """Return the tokens that a rewrite may fill where its aim is too small for what must be said."""
+    """Return the tokens that a rewrite may fill if its aim is too small for the text that it must keep."""
     return int(limit * (1 - LEAST_FREE))
 
 
 def percent_of(limit: int, percent: int) -> int:
-    """Return a share of a limit, in tokens: the one way in which policies take one."""
+    """Return a share of a limit, in whole tokens, rounded down. All policies round in this way."""
     return limit * percent // 100
 
 
 def is_above(tokens: int, limit: int, percent: int) -> bool:
-    """Check whether tokens take more than a share of a limit, to the last one."""
+    """Check whether tokens take more than a share of a limit, without rounding."""
     return tokens * 100 > limit * percent
 
 
 def with_its_answer(window: int, percent: int) -> int:
-    """Return the tokens of a side question that leave its answer a share of the window."""
+    """Return the tokens that a side question may have, so that ``percent`` of the window are left for its answer."""
     return window - percent_of(window, percent)
 
 
 def side_answer(window: int | None, wanted: int, overruns: bool) -> int:
-    """Return the tokens that a model is asked for beside the conversation, for a summary say. One that goes on past the
-    end of its window gets at most half of it, which a question leaves.
+    """Return the length to ask for in an answer beside the conversation, such as a summary.
+
+    A model that ``overruns`` goes on past the end of its window, so it is asked for at most half of the window. The
+    question leaves that much.
     """
     return wanted if window is None or not overruns else min(wanted, window // 2)
 
 
 def package_room(window: int) -> int:
-    """Return the tokens that a re-entry package needs, to be written."""
+    """Return the tokens that a model needs to write a re-entry package."""
     return max(LEAST_PACKAGE, window // PACKAGE_SHARE)
 
 
 def draft_share(window: int | None) -> float:
-    """Return what a drafted package may take of the length that it has in a large window."""
+    """Return the share of its full length that a drafted package may have in this window."""
     return 1.0 if window is None else min(1.0, max(LEAST_DRAFT, window / WHOLE_DRAFT_FROM))
 
 
@@ -108,11 +112,11 @@ class LastRewrite:
 class Budget:
     """The parts of one request and its limits, in tokens; all but the limits are estimates.
 
-    ``limit`` is what the policy works within, ``window`` the model's own; None is unknown. ``frame`` stands in every
-    request: instructions, tools and reminders. ``stays`` is the part of the ``view`` that no rewrite takes away.
-    ``counts_answer`` says that the policy's limit is to hold the room for the ``answer`` as well, ``answered`` what the
-    newest answers took. ``optimal`` and ``critical`` are the thresholds of health. ``freed`` is what a rewrite for this
-    very message gained.
+    ``limit`` is the policy's, ``window`` the model's; None is unknown. ``frame`` is the size of instructions, tools and
+    reminders, which stand in every request. ``stays`` is the part of the ``view`` that no rewrite takes away.
+    ``answer`` is the room kept for the answer, which counts against the limit if ``counts_answer``. ``answered`` is the
+    length of the longest of the newest answers. ``optimal`` and ``critical`` are the thresholds of health. ``freed`` is
+    the gain of a rewrite for this very message, or None if there was none.
     """
 
     limit: int | None = None
@@ -154,7 +158,7 @@ class Budget:
 
     @property
     def trigger_prompt(self) -> int:
-        """The prompt from which on a rewrite is due: what pages and logs name."""
+        """Return the size of the prompt above which a rewrite is due, as pages and logs name it."""
         return max(0, self.trigger - self.beside + self.frame)
 
     @property
@@ -167,7 +171,7 @@ class Budget:
 
     @property
     def is_near_trigger(self) -> bool:
-        """Check whether a rewrite may be due soon, so that what it needs is looked up."""
+        """Check whether more than half of the limit is taken, so that a rewrite's facts should be looked up."""
         return self.limit is not None and self.taken * 2 > self.limit
 
     @property
@@ -182,24 +186,28 @@ class Budget:
         return within and (self.window is None or self.prompt + self.answer <= self.window)
 
     def result_room(self, *, can_rewrite: bool) -> int | None:
-        """Return the tokens that a tool result may have beside its answer and what stands or, without a rewrite, is in
-        the request; None where the window is unknown."""
+        """Return the tokens that a tool result may have, with room for the answer; None if the window is unknown.
+
+        If the policy can rewrite, the result has to fit beside the units that stay; otherwise beside the whole view.
+        """
         beside = self.frame + self.stays if can_rewrite else self.prompt
         return None if self.window is None else self.window - self.answer - beside
 
     def with_result(self, tokens: int) -> "Budget":
-        """Return the budget of the request with one more result of the call under way, which stays."""
+        """Return the budget with one more tool result of the running call, which no rewrite may take away."""
         return replace(self, view=self.view + tokens, stays=self.stays + tokens)
 
     @property
     def presses(self) -> bool:
-        """Check whether the request as it is would be too long, or critical once it is reported."""
+        """Check whether the request is too long as it is, or would be reported as critical."""
         return not self.fits or (self.critical is not None and self.prompt > self.critical)
 
     @property
     def can_pay(self) -> bool:
-        """Check whether a rewrite can gain enough: it comes a quarter below the trigger, takes a tenth off a request
-        that presses, or anything off one that is too long to be sent.
+        """Check whether a rewrite can gain enough.
+
+        It has to come a quarter below the trigger. For a request that presses a tenth is enough, and for one that is
+        too long to be sent any gain.
         """
         if self.limit is None:
             return False
@@ -210,8 +218,10 @@ class Budget:
 
     @property
     def room_for_another(self) -> int | None:
-        """Return the tokens between another answer like the newest ones and the place where a stream is cut, negative
-        where it would be cut, and written in vain; None where no stream is.
+        """Return the tokens that are left below STREAM_PERCENT once another answer like the newest ones is written.
+
+        A negative number means that the answer would be cut, and written in vain. The result is None if streams are
+        not cut.
         """
         if self.limit is None or not self.counts_answer:
             return None
@@ -227,17 +237,15 @@ class Budget:
 
     @property
     def message_room(self) -> int:
-        """The tokens that a message may have beside what stands in every request, and the shortest answer."""
+        """Return the tokens that a message may have beside the frame of every request and the shortest answer."""
         return max(0, (self.window or 0) - self.frame - LEAST_ANSWER)
 
     def after_rewrite(self, before: int) -> "Budget":
-        """Return the budget of a request that a rewrite made of one of ``before`` tokens."""
+        """Return the budget of a rewritten request whose prompt had ``before`` tokens."""
         return replace(self, freed=max(0, before - self.prompt))
 
     def package_excess(self, prompt: int) -> int:
-        """Return the tokens that have to be left out of a prompt of so many, so that a package can be written behind
-        it.
-        """
+        """Return the tokens to leave out of a prompt so that a package can be written after it; negative if it fits."""
         return 0 if self.window is None else prompt + package_room(self.window) - self.window
 
     def holds_twice(self, package: int, used: int) -> bool:
@@ -247,23 +255,27 @@ class Budget:
     def output(
         self, model: ModelInfo, beside: int, wanted: int, margin: int | None, shortest: int = SHORTEST_ANSWER
     ) -> int:
-        """Return the tokens of an answer to ask for, with ``beside`` tokens of the request that the view does not hold.
+        """Return the length to ask for in an answer, in tokens.
 
-        Less than an answer of use is never asked for: a refusal is repeated with more room, and an answer of a few
-        words is not.
+        ``beside`` is the size of text in the request, such as recalled turns, that the view does not hold. At least
+        LEAST_ANSWER is asked for: a request that is refused for it is repeated with more room, but a uselessly short
+        answer is not repeated.
         """
         prompt = self.prompt + beside
         room = output_room(model, prompt, window=self.window, wanted=wanted, margin=margin, shortest=shortest)
         return min(wanted, max(LEAST_ANSWER, room or wanted))
 
     def units_room(self, tokens: int) -> int:
-        """Return what is left for units of a request, with its answer where that counts, of so many tokens."""
+        """Return the part of ``tokens`` that is left for units beside the frame and, if it counts, the answer."""
         return tokens - self.beside
 
     def recall_room(self, share: float = RECALL_SHARE) -> int:
-        """Return the tokens that recalled text may take: what is free below the trigger, at most its share, and never
-        so much that a report passes a threshold or an answer is cut by it. A budget of the policy's own, in a larger
-        window, is filled to its end."""
+        """Return the tokens that recalled text may take.
+
+        It takes at most ``share`` of the limit and only what is free below the trigger, or below the limit if that is
+        smaller than the window. It never lifts a report above a threshold of health, and never causes an answer to be
+        cut. Right after a rewrite it takes only a part of the freed tokens.
+        """
         if self.limit is None:
             rooms = [UNKNOWN_LIMIT_RECALL]
         else:

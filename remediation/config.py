@@ -1,8 +1,7 @@
-"""``context_config``, the content of ``context.yaml``: limits, warning threshold, the breaking chain and its options,
-what retention keeps, retries.
+"""``context_config``, the content of ``context.yaml``: limits, the breaking chain, weights of retention, and retries.
 
-``to_mapping`` writes a configuration back in the file's shape, so that a settings page edits it
-under the same validation.
+``to_mapping`` writes a configuration back in the file's shape, so that a settings page can edit it under the same
+validation.
 """
 
 from collections.abc import Mapping
@@ -11,18 +10,18 @@ from typing import Any
 
 from remediation.context import UnitKind
 
-PRIORITY_LIMIT_PERCENT = 120  # of its limit: what a priority-1 agent may use
-OLD_TOOL_NAMES = {"askQuestion": "ask_human"}  # the name in older files, and ours
+PRIORITY_LIMIT_PERCENT = 120  # of its limit, which an agent of priority 1 may use
+OLD_TOOL_NAMES = {"askQuestion": "ask_human"}  # from the name in older files to the present one
 RECOVERY_MODES = ("fresh_start", "truncate", "error")
 RELEVANCES = ("minilm", "wording")
 PLACEHOLDER_DETAILS = ("brief", "linked")
 STRATEGY_NAMES = ("summarize_old", "prioritize_recent", "content_type_chunking", "discard_low_rel", "hybrid")
-OTHER_RATIO = 0.6  # of types without a ratio of their own
+OTHER_RATIO = 0.6  # the default for types without a ratio
 
 
 @dataclass(frozen=True, slots=True)
 class LlmLimit:
-    """The limit in tokens for agents of one LLM type, unless ``follow_default`` is ticked."""
+    """The limit in tokens for agents of one LLM type. ``follow_default`` means the default limit instead."""
 
     type: str
     limit: int
@@ -37,8 +36,8 @@ class SummarizeOld:
 
 @dataclass(frozen=True, slots=True)
 class PrioritizeRecent:
-    rel_threshold: float = 0.5  # relevance from which a unit is kept
-    recent_bias: float = 0.2  # the share of newest units that is kept whatever its relevance
+    rel_threshold: float = 0.5  # the least relevance of a unit that is kept
+    recent_bias: float = 0.2  # the share of units, newest first, that is kept regardless of relevance
     priority_boost: float = 1.5  # multiplies the relevance of priority-1 units
 
 
@@ -51,7 +50,7 @@ class ContentTypeChunking:
     )
 
     def ratio_for(self, kind: UnitKind) -> float:
-        """``text`` in the file means units of type message."""
+        """Return the ratio for units of this kind. The file calls the kind ``message`` "text"."""
         name = "text" if kind is UnitKind.MESSAGE else kind.value
         return self.compress_ratios.get(name, self.compress_ratios.get("other", OTHER_RATIO))
 
@@ -99,13 +98,13 @@ class Weights:
 
 PRESETS: Mapping[str, Weights] = {
     "balanced": Weights(),
-    "newest": Weights(70, 15, 10, 5, 8, 4, 3),  # for talk, see docs/quality.md
+    "newest": Weights(70, 15, 10, 5, 8, 4, 3),  # for dialogs without tools, see docs/quality.md
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """``weights`` are those of the preset, with what the file says of single ones."""
+    """The weights of retention: those of the preset, where the file does not set a weight itself."""
 
     preset: str = "balanced"
     weights: Weights = Weights()
@@ -123,7 +122,7 @@ class RetryPolicy:
     max_delay_seconds: float = 60.0
 
     def delay_seconds(self, failed_attempts: int) -> float:
-        """Return the wait after that many failures: doubled each time, up to the maximum."""
+        """Return the seconds to wait after that many failures: doubled each time, up to the maximum."""
         doublings = min(max(failed_attempts - 1, 0), 32)
         return min(self.max_delay_seconds, self.backoff_base_seconds * 2.0**doublings)
 
@@ -139,8 +138,9 @@ class RetryPolicies:
 
 @dataclass(frozen=True, slots=True)
 class ContextConfig:
-    """The configuration and its defaults. ``tokenizer`` names a counter; empty is the model's own.
-    ``relevance`` is what breaking judges units by."""
+    """The configuration and its defaults. ``tokenizer`` names a counter; empty means that of the model.
+    ``relevance`` names the way in which breaking judges units.
+    """
 
     min_limit: int = 3500  # tokens; the floor under every limit
     default_limit: int = 5000  # tokens
@@ -162,9 +162,9 @@ class ContextConfig:
 def effective_limit(
     config: ContextConfig, agent_limit: int | None, llm_type: str, priority: int, window: int | None
 ) -> int:
-    """An agent's budget in tokens: its own limit, else its LLM type's, else the default; +20 % for priority 1.
+    """Return an agent's budget in tokens: its own limit, else that of its LLM type, else the default.
 
-    At least the floor and at most the model's ``window``, when that is known.
+    Priority 1 adds 20 %. The result is at least ``min_limit``, and at most the model's ``window`` if that is known.
     """
     base = agent_limit or _type_limit(config, llm_type) or config.default_limit
     if priority == 1:
@@ -179,7 +179,7 @@ def _type_limit(config: ContextConfig, llm_type: str) -> int | None:
 
 
 def below_floor(limit: int, floor: int) -> str:
-    """Explain why a limit does not hold, and what to do; empty when it does."""
+    """Explain why a limit has no effect, and what to do about it; empty if it has one."""
     if limit >= floor:
         return ""
     return (

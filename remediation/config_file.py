@@ -1,5 +1,4 @@
-"""Reading ``context_config``: a bad field is reported with its path and replaced by its default;
-the others still hold."""
+"""Reader of ``context_config``. A bad field is reported with its path and replaced by its default."""
 
 from collections.abc import Mapping
 from dataclasses import fields, replace
@@ -106,7 +105,7 @@ _RETRY_POLICY: dict[str, Field] = {
 
 
 def parse_context_config(content: Any, file: str = FILE) -> tuple[ContextConfig, list[Problem]]:
-    """The configuration that ``content``, the value of ``context_config`` or a mapping that holds it, describes."""
+    """Read the configuration and its problems. ``content`` is ``context_config``, or a mapping that holds it."""
     reading = Reading(file)
     path = "context_config"
     if isinstance(content, Mapping) and isinstance(content.get(path), Mapping):
@@ -120,7 +119,7 @@ def parse_context_config(content: Any, file: str = FILE) -> tuple[ContextConfig,
 
 
 def limits_below_floor(config: ContextConfig, file: str = FILE) -> list[Problem]:
-    """Return the limits that ``min_limit`` overrules, so that they do not hold as written."""
+    """Return a problem for each limit that has no effect because it is below ``min_limit``."""
     named = [("default_limit", config.default_limit)]
     named += [(f"per_llm.{entry.type}", entry.limit) for entry in config.per_llm if not entry.follow_default]
     results = ((f"context_config.{path}", below_floor(limit, config.min_limit)) for path, limit in named)
@@ -164,7 +163,7 @@ def _strategy(reading: Reading, value: Any, path: str) -> BreakingStrategy:
 
 
 def _retention(reading: Reading, value: Any, path: str) -> Retention:
-    """Read the retention. Weights name only what differs from the preset."""
+    """Read the retention. The file's weights replace those of the preset one by one."""
     result = reading.fields(value, path, {"preset": one_of(tuple(PRESETS)), "weights": anything})
     preset = result.get("preset", Retention().preset)
     weights = replace(PRESETS[preset], **reading.fields(result.get("weights"), f"{path}.weights", _WEIGHTS))
@@ -176,7 +175,7 @@ def _retention(reading: Reading, value: Any, path: str) -> Retention:
 
 
 def _retries(reading: Reading, value: Any, path: str) -> RetryPolicies:
-    """Read the retries. A tool's policy names only what differs from the default policy."""
+    """Read the retries. The fields of a tool's policy replace those of the default policy one by one."""
     result = reading.fields(value, path, {"default": anything, "per_tool": anything})
     default = RetryPolicy(**reading.fields(result.get("default"), f"{path}.default", _RETRY_POLICY))
     per_tool = {

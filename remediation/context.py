@@ -24,7 +24,7 @@ class UnitKind(StrEnum):
     OTHER = "other"
 
 
-STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that stand where others stood
+STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that replace others
 
 
 class UnitRole(StrEnum):
@@ -38,10 +38,10 @@ class UnitRole(StrEnum):
 class Unit:
     """An indivisible piece of what the model sees: one message, or a tool call with all its results.
 
-    ``id`` is unique within the dialog and stable. ``source`` holds the seqs of the turns it stands for, oldest first.
-    ``priority`` is 1 (protect) to 3. ``est_tokens`` is the cached count of the context's counter, overhead included.
-    A ``pinned`` unit is never changed or removed: unanswered and newest user messages, the re-entry package.
-    ``failed`` says that one of its tools ended in an error, whatever words the result has for that.
+    ``id`` is unique within the dialog and stable. ``source`` holds the numbers (``seq``) of the turns that the unit
+    stands for, oldest first. ``priority`` is 1 (protect) to 3. ``est_tokens`` includes the template's overhead. A
+    ``pinned`` unit is never changed or removed: unanswered and newest user messages, and the re-entry package.
+    ``failed`` says that a tool ended in an error, however its result words that.
     """
 
     id: str
@@ -57,10 +57,10 @@ class Unit:
 
     @property
     def text(self) -> str:
-        """Return everything that a reader would see of it, tool calls included."""
+        """Return all that a reader would see of the unit, including tool calls and the labels of images."""
         first = self.messages[0] if self.messages else None
         if first and len(self.messages) == 1 and not first.tool_calls and not first.parts:
-            return first.text  # as of most units
+            return first.text  # a shortcut, since most units are such
         parts: list[str] = []
         for message in self.messages:
             if message.text:
@@ -70,14 +70,15 @@ class Unit:
         return "\n".join(parts)
 
     def with_size(self, est_tokens: int, kind: UnitKind, priority: int, area: str) -> "Unit":
-        """The same unit as it was counted and classified. Each request does so with all, and ``replace`` takes twice
-        as long."""
+        """Return the unit with its size and class. Each request does so with all units; ``replace`` is half as fast."""
         messages, source, pinned, failed = self.messages, self.source, self.pinned, self.failed
         return Unit(self.id, kind, self.role, messages, source, priority, area, est_tokens, pinned, failed)
 
     def with_text(self, text: str, count: Callable[[Sequence[Message]], int]) -> "Unit":
-        """The same unit saying ``text``, without images, which its text names. Tool calls and results keep their ids:
-        only the newest result's text is replaced."""
+        """Return the unit with another text and without images, since its text names them.
+
+        In a tool call with results only the newest result's text is replaced, so that calls and results stay paired.
+        """
         if len(self.messages) == 1:
             messages: tuple[Message, ...] = (replace(self.messages[0], text=text, parts=()),)
         else:
@@ -96,8 +97,8 @@ def total_tokens(units: Sequence[Unit]) -> int:
 class Assistant:
     """The model that shortens texts: the pruning agent of the settings, or the dialog's own model.
 
-    ``ask`` takes instructions and a text, returns the answer and raises ``ProviderError``. ``window`` is in tokens,
-    None where it is unknown. ``nonce`` is unguessable. ``failed`` tells the operator why an answer could not be used.
+    ``ask`` takes instructions and a text, returns the answer and raises ``ProviderError``. ``window`` returns tokens,
+    or None if unknown. ``nonce`` returns an unguessable text. ``failed`` tells the operator why an answer was unusable.
     """
 
     ask: Callable[[str, str], str]
@@ -107,7 +108,7 @@ class Assistant:
 
 
 def write_nothing(_text: str, _tokens: int) -> str:
-    """Stand in a toolbox for a model that summarises, where there is none: nothing is prepared for it to read."""
+    """Return no summary. A toolbox without a model has this function, by which callers can tell that it has none."""
     return ""
 
 
@@ -115,11 +116,11 @@ def write_nothing(_text: str, _tokens: int) -> str:
 class Toolbox:
     """The outside help that rewrites may use, passed in so that the rules stay pure.
 
-    ``count`` returns the estimated tokens of messages. ``summarise`` asks a model, which knows the instructions for
-    hand-off summaries, with a text to write one of about that many tokens from; it returns nothing where there is no
-    model or the call failed. ``summariser_window`` is that model's own, in tokens, 0 where unknown. ``prompt`` reads a
-    prompt by its name. ``relevance`` returns one score from 0 to 1 per text, against the query. ``similarity`` compares
-    two texts, 0 to 1. ``clock`` is monotonic, in milliseconds. ``report`` tells the page which phase runs.
+    ``count`` returns the estimated tokens of messages. ``summarise`` asks a model for a hand-off summary of a text, in
+    about so many tokens; it returns an empty text if there is no model or the call failed. ``summariser_window`` is
+    that model's window in tokens, 0 if unknown. ``prompt`` reads a prompt by its name. ``relevance`` returns a score
+    from 0 to 1 for each text, against the query. ``similarity`` compares two texts, 0 to 1. ``clock`` is monotonic, in
+    milliseconds. ``report`` tells the page which phase runs.
     """
 
     count: Callable[[Sequence[Message]], int]
@@ -135,7 +136,7 @@ class Toolbox:
 
 @dataclass(frozen=True, slots=True)
 class StrategyStep:
-    """A record of what one strategy did, for the page. ``touched`` are ids of units that it took or changed."""
+    """A record of what one strategy did, for the page. ``touched`` are ids of units that it removed or changed."""
 
     strategy: str
     est_before: int
@@ -144,7 +145,7 @@ class StrategyStep:
     touched: frozenset[str] = frozenset()
 
     def as_json(self) -> dict[str, Any]:
-        """Return the step for its row, without ``touched``, since each removed unit there names its strategies."""
+        """Return the step as it is stored, without ``touched``: the row names the strategies of each removed unit."""
         return {name: value for name, value in asdict(self).items() if name != "touched"}
 
 
@@ -157,10 +158,11 @@ def step_of(strategy: str, before: Units, after: Units, note: str = "") -> Strat
 
 @dataclass(frozen=True, slots=True)
 class Rewritten:
-    """The outcome of one rewrite: the new view and what is no longer in it, word for word.
+    """The outcome of one rewrite.
 
-    ``removed`` are the former units that the view no longer shows as they were. ``ledger`` are the key facts that the
-    view carries after its summary. ``failure`` names why the rewrite must not be applied, or is empty.
+    ``units`` is the new view, and ``removed`` the former units that it no longer holds word for word. ``ledger`` are
+    the key facts that the view carries after its summary. ``failure`` says why the rewrite must not be applied, or is
+    empty.
     """
 
     units: Units
@@ -177,7 +179,7 @@ class Rewritten:
 
 @dataclass(frozen=True, slots=True)
 class Economy:
-    """The price and use of a provider's cache, by which a rewrite of what it holds is weighed."""
+    """The price and the use of a provider's cache, by which the cost of a rewrite is weighed."""
 
     price: Price
     requests: int  # answered since the last rewrite or clear
@@ -185,8 +187,9 @@ class Economy:
 
 @dataclass(frozen=True, slots=True)
 class RefusedClear:
-    """The reason why the last forced attempt to clear the mind was refused, its size in tokens (0: unknown), and
-    the package that the runtime drafted, where one is to be offered.
+    """The reason why the last forced clear was refused, and the size of its request.
+
+    ``tokens`` and ``limit`` are 0 if unknown. ``draft`` is a package that the runtime drafted, if it is to be offered.
     """
 
     reason: str = ""
@@ -201,41 +204,41 @@ NO_BUDGET = Budget()
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """All that a policy may know before it answers. Token numbers here are estimates, except behind ``level``.
+    """All that a policy may know before it answers. Token numbers are estimates; ``level`` is judged by reported usage.
 
     ``changed`` says that a report, message or tool result arrived since the last rewrite. ``overflowed`` says that the
     provider refused the last request as too long. Over-hits and loops are looked up only for a policy that watches the
-    past, the last rewrite only where another one may be due.
+    past, and the last rewrite only if another one may be due.
     """
 
     level: Level
     budget: Budget = NO_BUDGET
     changed: bool = True
     overflowed: bool = False
-    too_large: str = ""  # why the message that was refused as too long fits no request, whatever is rewritten
+    too_large: str = ""  # why no rewrite can make room for the message that was refused as too long
     restarts: int = 0  # rewrites since the newest user message
-    failed_clears: int = 0  # of the open episode
+    failed_clears: int = 0  # in the open episode of forced clears
     refused_clear: RefusedClear = NOT_REFUSED
     clear_due: bool = False  # an episode of forced clears is open, whatever the level is now
     kept_since_guidance: int | None = None  # None: no guidance yet in this caution
-    guided_generations: int = 0  # since guidance began, for the countdown
+    guided_generations: int = 0  # since guidance began; the countdown counts them
     cadence: int = 10
-    is_proxy: bool = False  # its agent has no tools: it cannot clear its mind, and is told nothing
-    countdown: bool = False  # critical_policy is countdown
+    is_proxy: bool = False  # the agent is a proxy: it cannot clear its mind, and gets no guidance
+    countdown: bool = False  # whether the agent's critical_policy is countdown
     over_hits_last_hour: int = 0
     loop_detected: bool = False
-    nudge: str = ""  # what an agent that repeats itself is told, before anything is done about it
-    endless_loop: str = ""  # why the message has to end, if its calls go round and round in spite of nudges
-    interrupted: bool = False  # the stream filled the window and was cut, to go on after a compaction
+    nudge: str = ""  # the words by which an agent is told that it repeats itself
+    endless_loop: str = ""  # why the message has to end, if its calls go on in circles in spite of nudges
+    interrupted: bool = False  # the answer filled the window and was cut; it goes on after a compaction
     spending: Spending = NOTHING_SPENT
     last_rewrite: LastRewrite | None = None
-    economy: Economy | None = None  # None: no cache is warm, or its price is not known
-    prompts: Path | None = None  # the folder of the operator's own prompts
-    requested: str = ""  # what a person asked for by hand: a policy's verb, or "clear"
+    economy: Economy | None = None  # None: no cache is warm, or its price is unknown
+    prompts: Path | None = None  # the folder of the operator's prompts
+    requested: str = ""  # a person's request by hand: a policy's verb, "clear" or "milestone"
 
     @property
     def limit(self) -> int | None:
-        """Return the policy's own ceiling."""
+        """Return the policy's limit in tokens, or None if unknown."""
         return self.budget.limit
 
     @property
@@ -245,9 +248,7 @@ class Context:
 
     @property
     def must_shrink(self) -> bool:
-        """Check whether the view has to become smaller before anything is sent: it was refused as too long, or an
-        answer filled the window.
-        """
+        """Check whether the view must shrink first: it was refused as too long, or an answer filled the window."""
         return self.overflowed or self.interrupted
 
     @property
@@ -262,7 +263,7 @@ class Context:
 
     @property
     def is_obstructed(self) -> bool:
-        """Check whether a rewrite is due and could not gain enough, whatever it took away."""
+        """Check whether a rewrite is due although none could gain enough."""
         return self.budget.limit is not None and not self.requested and self._is_due and not self.budget.can_pay
 
     @property

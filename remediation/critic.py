@@ -7,16 +7,16 @@ from typing import Any
 
 from remediation.context import StrategyStep
 
-MIN_OUTCOMES = 5  # fewer say nothing about an agent
-RECOVERY_SHARE = 0.3  # of the rewrites that needed recovery: above it the limit is too tight
+MIN_OUTCOMES = 5  # an agent with fewer rewrites is not judged
+RECOVERY_SHARE = 0.3  # if a larger share of the rewrites needed recovery, the limit is too tight
 MANY_ERRORS = 5
-MIN_STEPS = 3  # runs of a strategy before its yield is believed
-CLEARLY_BETTER = 2.0  # times the yield of the first strategy
+MIN_STEPS = 3  # runs of a strategy before its yield counts
+CLEARLY_BETTER = 2.0  # a strategy goes first if its yield is this many times that of the first one
 
 
 @dataclass(frozen=True, slots=True)
 class PastRewrite:
-    """One stored rewrite of an agent's dialog. ``window`` is the model's, or ``None`` when unknown. Sizes in tokens."""
+    """One stored rewrite of an agent's dialog. ``limit`` and the model's ``window`` are in tokens; None is unknown."""
 
     agent: str
     limit: int

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 BY_HAND = "asked for by hand"  # the reason of a rewrite or clear that a person requested
-UNDO_CLEAR = "undo_clear"  # in place of a policy, of the rewrite by which a person takes a clear back
-AT_MILESTONE = "a milestone was reached"  # of a fresh start, as a person or the agent said
+UNDO_CLEAR = "undo_clear"  # stands for a policy in the row of a rewrite by which a person undoes a clear
+AT_MILESTONE = "a milestone was reached"  # the reason of a fresh start that a person or the agent asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,24 +16,26 @@ class Proceed:
 
 @dataclass(frozen=True, slots=True)
 class ForceClear:
-    """Make the model clear its mind: nothing else of its answer is kept.
-    ``guidance`` says so, and is stored nowhere."""
+    """Make the model clear its mind. Anything else in its answer is discarded.
+
+    ``guidance`` tells the model so, and is stored nowhere.
+    """
 
     guidance: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """Rewrite the view first. ``policy`` names whose rewrite, ``target_tokens`` is the size aimed at."""
+    """Rewrite the view first, by the policy of the name ``policy``, with the aim of ``target_tokens``."""
 
-    policy: str  # its name
+    policy: str
     reason: str
     target_tokens: int
 
 
 @dataclass(frozen=True, slots=True)
 class ClearMind:
-    """Start a new round: with the package that a person wrote, or one drafted from stored facts."""
+    """Start a new round, with a package that a person wrote or one drafted from stored facts."""
 
     reason: str
     by_person: bool = False
@@ -85,23 +87,21 @@ class Accept:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Keep the result, compact the rest, run again with it."""
+    """Keep the result, compact the rest, and go on."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reject:
-    """The result cannot fit whatever is compacted; ``message`` stands in its place,
-    the full text becomes an artifact."""
+    """Replace a result that no compaction can make fit by ``message``. Its full text becomes an artifact."""
 
     message: str
 
 
 @dataclass(frozen=True, slots=True)
 class PutAside:
-    """The result does not fit: its beginning, of at most ``room`` tokens, stands in its place,
-    the full text becomes an artifact."""
+    """Replace a result that does not fit by its first ``room`` tokens. Its full text becomes an artifact."""
 
     room: int
 

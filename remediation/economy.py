@@ -1,7 +1,7 @@
-"""The balance of a rewrite where the provider keeps the beginning of requests in a cache. Pure.
+"""The cost and the saving of a rewrite where the provider caches the prefix of requests. Pure.
 
-A cached token costs a tenth of an uncached one or less. A rewrite makes each later request shorter, and makes the
-provider read its new beginning once without the cache.
+A cached token costs a tenth of an uncached one or less. A rewrite makes each later request shorter, but the provider
+has to read its new prefix once without the cache.
 """
 
 from dataclasses import dataclass
@@ -19,11 +19,11 @@ MOST_WAITING_PERCENT = 90  # of the limit; above it there may be no room for the
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The estimated saving and cost of one rewrite, in USD, the saving for each later request."""
+    """The estimated balance of one rewrite, in USD: ``saving`` in each later request, and ``reread`` once."""
 
     saved_tokens: int
     saving: Decimal
-    reread: Decimal  # once: the new beginning is read again, above what reading it from the cache would cost
+    reread: Decimal  # the extra cost of reading the new prefix without the cache
 
     @property
     def requests_to_pay(self) -> int | None:
@@ -37,8 +37,9 @@ class Balance:
 
 
 def balance_of(before: int, after: int, price: Price) -> Balance:
-    """Weigh a rewrite from ``before`` to ``after`` estimated prompt tokens. The new beginning is charged as a
-    write to the cache where the provider charges for that.
+    """Weigh a rewrite from ``before`` to ``after`` estimated prompt tokens.
+
+    The new prefix is charged as a write to the cache if the provider has a price for that.
     """
     cached = price.input if price.cached is None else price.cached
     uncached = price.input if price.write is None else price.write
@@ -47,10 +48,10 @@ def balance_of(before: int, after: int, price: Price) -> Balance:
 
 
 def waits(context: Context, rewrite: Rewrite, own_policy: str) -> bool:
-    """Check whether a rewrite is put off because it would cost more than it saves, and nothing is urgent.
+    """Check whether a rewrite is put off because it would cost more than it saves.
 
-    As many requests are expected as there were since the last rewrite or clear. A recovery, which is another
-    policy's rewrite, never waits; neither does what a person or an overflow asked for.
+    As many later requests are expected as there were since the last rewrite or clear. A rewrite by another policy (a
+    recovery) never waits, nor does one that a person asked for or that is urgent.
     """
     economy, limit = context.economy, context.limit
     if economy is None or limit is None or rewrite.policy != own_policy or context.level is not Level.HEALTHY:

@@ -1,4 +1,4 @@
-"""Guidance by reported usage: when it is due, what it says, and which output a forced clear accepts."""
+"""Guidance by reported usage: when it is due, how it is worded, and which output a forced clear accepts."""
 
 import json
 from collections.abc import Sequence
@@ -28,14 +28,15 @@ def guidance(folder: Path | None = None) -> Filled:
 
 
 def countdown_guidance(remaining: int, folder: Path | None = None) -> str:
-    """Write guidance with ``remaining`` generations, this one included, until the runtime clears by itself."""
+    """Write guidance that the runtime will clear by itself after ``remaining`` generations, including this one."""
     more = f"{remaining} more generation{'' if remaining == 1 else 's'}"
     return join(guidance(folder), render(load("guidance_countdown", folder), remaining=more))
 
 
 def forced_clear(failed_clears: int, refused: RefusedClear = NOT_REFUSED, folder: Path | None = None) -> str:
-    """Write the guidance of a forced attempt after ``failed_clears`` refused ones. Each says why the last was
-    refused; the last attempt offers the drafted package to correct.
+    """Write the guidance of a forced clear after ``failed_clears`` refused ones.
+
+    It says why the last one was refused. The last attempt offers a drafted package to correct.
     """
     if failed_clears <= 0:
         return render(load("forced_clear_first", folder))
@@ -65,10 +66,11 @@ class Counters:
 
 
 def after_kept(counters: Counters, level: Level, *, guided: bool) -> Counters:
-    """A generation of the dialog was kept and reported ``level``.
+    """Return the counters after a kept generation that reported ``level``.
 
-    Unknown freezes everything; only guidance that was given still counts as given. A reply is kept only while no
-    episode of forced clears is open: refusals of an episode that new limits closed are not held against the next one.
+    An unknown level changes nothing, except that guidance, if it was given, restarts its cadence. A reply is kept only
+    while no episode of forced clears is open. So failed clears from before belong to an episode that new limits closed,
+    and are forgotten.
     """
     if level is Level.UNKNOWN:
         return replace(counters, kept_since_guidance=0) if guided else counters
@@ -82,7 +84,7 @@ def after_kept(counters: Counters, level: Level, *, guided: bool) -> Counters:
 
 
 def judge_last_clear(counters: Counters, level: Level) -> Counters:
-    """Judge the first known report after an accepted clear: still critical counts as one more failed attempt."""
+    """Judge the first known report after an accepted clear. If it is still critical, the clear counts as failed."""
     if not counters.clear_unproven or level is Level.UNKNOWN:
         return counters
     failed = counters.failed_clears + 1 if level is Level.CRITICAL else 0
@@ -98,12 +100,12 @@ def after_discarded(counters: Counters) -> Counters:
 
 
 def after_clear(counters: Counters, *, forced: bool) -> Counters:
-    """Restart the cadence for a new round; a forced clear's attempts stand until a report shows that it helped."""
+    """Restart the counters for a new round. Failed clears are kept until a report shows that a forced one helped."""
     return Counters(failed_clears=counters.failed_clears if forced else 0, clear_unproven=forced)
 
 
 def judge_forced(calls: Sequence[ToolCall]) -> ReplyDecision:
-    """Accept exactly one ``clear_mind`` with a package that is not blank, whatever text or calls stand beside it."""
+    """Accept exactly one ``clear_mind`` with a package that is not blank. Other text and calls are ignored."""
     clears = [call for call in calls if call.name == CLEAR_MIND]
     if not clears:
         called = ", ".join(sorted({call.name for call in calls}))

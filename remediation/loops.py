@@ -8,14 +8,14 @@ from pathlib import Path
 
 from remediation.prompts import load, render
 
-REPEATS = 4  # identical cycles of calls at the end of the run; polling twice or thrice is normal
-REPEATS_AFTER_OVER_HIT = 3  # an overflow within the hour makes circles likelier
-NUDGE_REPEATS = 3  # from which the agent is told; recovery comes later
+REPEATS = 4  # identical cycles of calls that make a loop; polling twice or thrice is normal
+REPEATS_AFTER_OVER_HIT = 3  # the same after an over-hit within the hour, which makes a loop likelier
+NUDGE_REPEATS = 3  # the agent is told from this number on, before any recovery
 LONGEST_CYCLE = 3  # calls
-ENDLESS_CALLS = 15  # in one message, all of a cycle: then it is ended
-MAX_OVER_HITS = 2  # in an hour
-LOOP_REASON = "a loop was detected"  # of a rewrite that ends one
-RESULT_CHARS = 300  # of what came back, that a nudge quotes
+ENDLESS_CALLS = 15  # repeated calls after which a message ends
+MAX_OVER_HITS = 2  # in an hour; more make a loop
+LOOP_REASON = "a loop was detected"  # the reason of a rewrite that ends a loop
+RESULT_CHARS = 300  # the part of a result that a nudge quotes
 
 ToolUse = tuple[str, ...]  # name, arguments as raw JSON, and the result where it is known
 
@@ -57,7 +57,10 @@ NO_LOOP = Loop(LoopAction.NONE)
 
 
 def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
-    """Return the reason to believe in a loop, or nothing. Calls are oldest first, ``over_hits`` of the last hour."""
+    """Return why the agent seems to be in a loop, or an empty text.
+
+    Calls are oldest first. ``over_hits`` are those of the last hour.
+    """
     if over_hits > MAX_OVER_HITS:
         return f"the context went over its limit {over_hits} times within an hour"
     repeats = REPEATS_AFTER_OVER_HIT if over_hits else REPEATS
@@ -68,7 +71,7 @@ def loop_detected(recent_tool_calls: Sequence[ToolUse], over_hits: int) -> str:
 def judge_loop(recent_tool_calls: Sequence[ToolUse], over_hits: int, *, nudged: bool) -> Loop:
     """Decide about the newest calls: first tell the agent, and recover only if it goes on after that.
 
-    A call whose result changes is polling and no loop. ``nudged`` says that the agent was warned of this run of
+    A call whose result changes is polling and no loop. ``nudged`` says that the agent was already told about these
     calls.
     """
     if over_hits > MAX_OVER_HITS:
@@ -83,7 +86,7 @@ def judge_loop(recent_tool_calls: Sequence[ToolUse], over_hits: int, *, nudged: 
 
 
 def nudge(loop: Loop, folder: Path | None = None) -> str:
-    """Write what ends the next request; it is stored nowhere."""
+    """Write the text at the end of the next request that tells the agent of its loop. It is stored nowhere."""
     calls = "\n".join(f"{use[0]}({use[1]})" for use in loop.calls)
     result = " ".join(loop.result.split())
     shown = result if len(result) <= RESULT_CHARS else f"{result[:RESULT_CHARS]}…"
@@ -91,7 +94,10 @@ def nudge(loop: Loop, folder: Path | None = None) -> str:
 
 
 def _cycle(uses: Sequence[ToolUse], repeats: int) -> tuple[ToolUse, ...]:
-    """Return the shortest cycle that the calls end in ``repeats`` times, by results too where they are known."""
+    """Return the shortest cycle that stands ``repeats`` times at the end of the calls, or nothing.
+
+    Known results have to be the same, too.
+    """
     same = [_same(use) for use in uses]
     for length in range(1, LONGEST_CYCLE + 1):
         tail = same[-length * repeats :]
@@ -112,7 +118,7 @@ def _same(use: ToolUse) -> ToolUse:
 
 
 def _canonical(arguments: str) -> str:
-    """Return the same text for equal arguments, whatever their order and spacing, and malformed JSON as it is."""
+    """Return one text for equal arguments in any order and spacing. Malformed JSON is only stripped."""
     try:
         return json.dumps(json.loads(arguments), sort_keys=True)
     except (ValueError, RecursionError):

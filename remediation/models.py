@@ -10,12 +10,12 @@ from remediation.decisions import UNDO_CLEAR
 
 class RunQuerySet(models.QuerySet["RemediationRun"]):
     def counted(self) -> "RunQuerySet":
-        """Leave out undone clears, and the copies that forks hold, so that each rewrite counts once."""
+        """Leave out undone clears and the copies that branches hold, so that each rewrite counts once."""
         return self.filter(created_at__gte=models.F("dialog__created_at")).exclude(policy=UNDO_CLEAR)
 
 
 class AppliedManager(models.Manager["RemediationRun"]):
-    """The rewrites that took effect: a rejected one changed nothing, and is an outcome alone."""
+    """The rewrites that took effect. A rejected one changed nothing, and is kept only as an outcome."""
 
     def get_queryset(self) -> RunQuerySet:
         return RunQuerySet(self.model, using=self._db).filter(rejected="")
@@ -27,12 +27,13 @@ class AppliedManager(models.Manager["RemediationRun"]):
 class RemediationRun(models.Model):
     """One rewrite of what the model sees. The turns themselves never change.
 
-    ``rejected`` says why one did not take effect, and is empty otherwise: ``attempts`` has those as well.
+    ``rejected`` says why it did not take effect, or is empty. The manager ``objects`` leaves such rows out, and
+    ``attempts`` has all.
 
-    ``view`` lists the units that stand from ``base_position`` down, oldest first: ``{"turn": seq}`` for a turn as it
-    was, or ``{"id", "kind", "role", "text", "priority", "sources"}`` for text that stands in place of the turns
-    ``sources``. Turns after ``base_position`` follow unchanged. ``removed`` names the units that are no longer seen as
-    they were, and by which strategies; ``RemovedUnit`` has them word for word.
+    ``view`` lists the units that replace all turns up to ``base_position``, oldest first: ``{"turn": seq}`` for an
+    unchanged turn, or ``{"id", "kind", "role", "text", "priority", "sources"}`` for text in place of the turns
+    ``sources``. Later turns follow unchanged. ``removed`` names the units that are no longer seen word for word, and
+    the strategies that removed or changed them; ``RemovedUnit`` has their texts.
     """
 
     dialog = models.ForeignKey("dialogs.Dialog", on_delete=models.PROTECT, related_name="remediations")
@@ -103,8 +104,10 @@ class RemovedUnit(models.Model):
 
 
 class PreparedRewrite(models.Model):
-    """The rewrite that comes next, made while its dialog rested. It stands for the oldest units of the view under
-    ``key``, which tells all that it was made from."""
+    """The rewrite that comes next, made while its dialog rested. It replaces the oldest units of the view.
+
+    ``key`` is a hash of all that it was made from: under another key it must not be used.
+    """
 
     dialog = models.OneToOneField("dialogs.Dialog", on_delete=models.PROTECT, related_name="prepared_rewrite")
     key = models.CharField(max_length=64)
@@ -153,7 +156,7 @@ class ContextEvent(models.Model):
 
     @property
     def words(self) -> str:
-        """Say for people what the code means."""
+        """Return the meaning of the code, in words for people."""
         return self.WORDS.get(self.code, self.code)
 
 
@@ -206,7 +209,7 @@ class Proposal(models.Model):
     )
 
     def __str__(self) -> str:
-        """Say what would be changed. The column may hold any JSON."""
+        """Describe the change in words for people. The column may hold any JSON."""
         change = self.change if isinstance(self.change, dict) else {}
         if isinstance(limit := change.get("context_limit"), int):
             return f"Keep within {limit:,} tokens."

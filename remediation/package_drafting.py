@@ -13,9 +13,9 @@ from remediation.text.secret_masking import redact
 from remediation.text.statements import Said
 
 GOAL_CHARS, PROGRESS_CHARS, LINE_CHARS = 1_500, 900, 300
-FACT_TOKENS = 600  # est., of what was said and is worth keeping word for word
+FACT_TOKENS = 600  # est., of facts that are kept word for word
 NAMES_PER_TOOL = 12
-SHORTEST_LINE = 120
+SHORTEST_LINE = 120  # characters of a line in the shortest draft
 CHARS_PER_TOKEN = 4
 
 GOAL = "Goal and scope"
@@ -36,7 +36,7 @@ OneLine = Callable[[str], str]
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """One text of the round: ``role`` is user, assistant or tool, ``turn`` its number, 0 where it has none."""
+    """One text of the round. ``role`` is user, assistant or tool; ``turn`` is its number, or 0 if it has none."""
 
     role: str
     text: str
@@ -46,7 +46,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class ToolUse:
-    """A call in few words: ``about`` names its object where the arguments tell: a path, a name, a query."""
+    """A tool call in few words. ``about`` names its object, such as a path or a query, if its arguments tell."""
 
     name: str
     about: str = ""
@@ -54,22 +54,22 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True)
 class Gathered:
-    """All that the rows know of a dialog, oldest first. ``pending`` is the message without an answer."""
+    """The stored facts about a dialog, oldest first. ``pending`` is the message without an answer."""
 
     first_request: str = ""
     requests: Sequence[str] = ()  # of this round
     pending: str = ""
     statements: Sequence[Statement] = ()  # of this round
     tool_uses: Sequence[ToolUse] = ()
-    package: str = ""  # with which the round began
+    package: str = ""  # the package with which the round began
     ledger: Sequence[str] = ()  # key facts that rewrites carry
-    answered_questions: Sequence[tuple[str, str]] = ()  # what people decided: question and answer
+    answered_questions: Sequence[tuple[str, str]] = ()  # questions to people, with their answers
     open_questions: Sequence[str] = ()
-    share: float = 1.0  # of its whole length, that a draft may take
+    share: float = 1.0  # the part of its full length that the draft may have
 
 
 def draft(gathered: Gathered) -> str:
-    """Fill in the outline that guidance asks an agent for. Sections without anything to say are left out."""
+    """Fill in the outline that guidance asks an agent for. Empty sections are left out."""
     earlier = _sections_of(gathered.package)
     kept = round(FACT_TOKENS * CHARS_PER_TOKEN * gathered.share)  # characters of each list of an earlier draft
     line = partial(_line, limit=max(SHORTEST_LINE, round(LINE_CHARS * gathered.share)))
@@ -100,7 +100,7 @@ def _section(heading: str, lines: Sequence[str]) -> str:
 
 
 def _newest(lines: Sequence[str], chars: int) -> list[str]:
-    """Return the newest lines that fit, oldest first."""
+    """Return the newest lines that fit into ``chars`` characters, oldest first."""
     chosen: list[str] = []
     for line in reversed(lines):
         chars -= len(line)
@@ -111,7 +111,7 @@ def _newest(lines: Sequence[str], chars: int) -> list[str]:
 
 
 def _goal(gathered: Gathered, earlier: dict[str, list[str]], line: OneLine) -> list[str]:
-    """Return the first request and the newest ones since, which tell where the work has gone."""
+    """Return the first request, and the newest requests since then, which may have changed the goal."""
     stated = gathered.first_request or next(iter(gathered.requests), "")
     first = earlier.get(GOAL) or [_text(stated, round(GOAL_CHARS * gathered.share))]
     since = [
@@ -123,7 +123,7 @@ def _goal(gathered: Gathered, earlier: dict[str, list[str]], line: OneLine) -> l
 
 
 def _progress(gathered: Gathered, earlier: dict[str, list[str]]) -> list[str]:
-    """Return the agent's newest words. A written package is kept whole, since nobody else knows it."""
+    """Return the agent's newest answers. A package that it wrote itself is kept whole: no record holds its content."""
     whole, each = round(2 * GOAL_CHARS * max(0.5, gathered.share)), round(PROGRESS_CHARS * gathered.share)
     answers = [entry.text for entry in gathered.statements if entry.role == "assistant" and entry.text.strip()]
     written = [] if earlier or not gathered.package.strip() else [f"Carried over: {_text(gathered.package, whole)}"]
@@ -148,9 +148,10 @@ def _failures(statements: Sequence[Statement], line: OneLine) -> list[str]:
 
 
 def _facts(gathered: Gathered, shown: Shown) -> list[str]:
-    """Choose prohibitions, identifiers, paths and numbers by the ledger's own rules, together with the facts it
-    carries, as far as they still hold. What other sections have ``shown`` is left out, but for rules. Failures have a
-    section of their own.
+    """Choose prohibitions, identifiers, paths and numbers by the rules of the ledger, together with its own facts.
+
+    Facts that no longer hold are left out, and so are those that other sections have ``shown``, except for rules.
+    Failures have a section of their own.
     """
     texts = [Said(entry.role, entry.text, entry.turn) for entry in gathered.statements if not entry.failed]
     budget = round(FACT_TOKENS * gathered.share) + _estimate(render_ledger(gathered.ledger))
@@ -172,7 +173,7 @@ def _next(gathered: Gathered, line: OneLine) -> list[str]:
 
 
 def _sections_of(package: str) -> dict[str, list[str]]:
-    """Read an earlier draft back, so that drafts of drafts do not nest. Empty for any other package."""
+    """Read the sections of an earlier draft, so that drafts of drafts do not nest. A package by an agent has none."""
     if DRAFTED not in package:
         return {}
     result: dict[str, list[str]] = {}
@@ -193,7 +194,7 @@ def _line(text: str, limit: int = LINE_CHARS) -> str:
 
 
 def _text(text: str, limit: int) -> str:
-    """Indent a longer text, so that no line can pass for a heading, and cut it, at a sentence's end if possible."""
+    """Indent all lines but the first, so that none can pass for a heading, and cut it, if possible at a sentence."""
     text = re.sub(r"\n\s*\n+", "\n", disarm(text).strip())
     if len(text) > limit:
         cut = text[: limit - 1]

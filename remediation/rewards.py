@@ -6,13 +6,16 @@ from typing import Any
 
 from remediation.context import Rewritten, Unit
 
-SLOW_MS = 500  # slower rewrites lose 0.1 a second, counted from zero
+SLOW_MS = 500  # a slower rewrite loses 0.1 for each second of its whole time
 LOWEST, HIGHEST = -2.0, 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of a rewrite. Shares are 0 to 1; ``coherence_delta`` is the likeness after minus before."""
+    """The outcome of a rewrite.
+
+    ``priority_preserved`` is a share, 0 to 1. ``coherence_delta`` is the likeness after the rewrite minus that before.
+    """
 
     success: bool
     used_recovery: bool
@@ -39,9 +42,9 @@ def _earned_points(outcome: Outcome) -> float:
 
 
 def outcome_of(before: Sequence[Unit], rewritten: Rewritten) -> Outcome:
-    """The outcome of a rewrite of ``before``.
+    """Return the outcome of a rewrite of ``before``.
 
-    Its coherence is measured later, by ``with_coherence``; until then it counts as no change.
+    Coherence is measured later, see ``with_coherence``. Until then it counts as unchanged.
     """
     return Outcome(
         success=not rewritten.failure,
@@ -55,7 +58,7 @@ def outcome_of(before: Sequence[Unit], rewritten: Rewritten) -> Outcome:
 
 
 def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
-    """Return the share of priority-1 units that stand as they were; 1 when there were none."""
+    """Return the share of priority-1 units that are unchanged; 1 if there were none."""
     important = [unit for unit in before if unit.priority == 1]
     standing = {(unit.id, unit.text) for unit in after}
     return sum((unit.id, unit.text) in standing for unit in important) / len(important) if important else 1.0
@@ -64,7 +67,7 @@ def priority_preserved(before: Sequence[Unit], after: Sequence[Unit]) -> float:
 def reward_record(
     state_before: Mapping[str, Any], action: Mapping[str, Any], outcome: Outcome, state_after: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """One line of the JSONL export, under the keys of docs/spec.md#reward."""
+    """Return one line of the JSONL export, under the keys of docs/spec.md#reward."""
     return {
         "stateBefore": dict(state_before),
         "action": dict(action),
@@ -75,16 +78,16 @@ def reward_record(
 
 
 def with_coherence(record: Mapping[str, Any], coherence: float) -> dict[str, Any]:
-    """The record with the reward that ``coherence`` makes of it.
+    """Return the record with its reward once ``coherence``, 0 to 1, was measured.
 
-    A context is wholly similar to itself, so the similarity before is 1 and the delta is never positive.
+    The likeness before is 1, since a context is wholly like itself. So the delta is never positive.
     """
     outcome = replace(Outcome(**record["outcome"]), coherence_delta=coherence - 1.0)
     return {**record, "reward": reward(outcome), "outcome": asdict(outcome)}
 
 
 def state_of(units: Sequence[Unit], est_tokens: int, limit: int) -> dict[str, Any]:
-    """Return the numbers of a context for the export, without text. ``est_tokens`` has the whole request."""
+    """Return a context's numbers for the export, without text. ``est_tokens`` is the size of the whole request."""
     kinds: dict[str, int] = {}
     for unit in units:
         kinds[unit.kind.value] = kinds.get(unit.kind.value, 0) + 1

@@ -13,8 +13,8 @@ Budget = Literal["dialog", "month"]
 class Spending:
     """The cost of a dialog, and of all dialogs of its owner in this calendar month, as far as prices are known.
 
-    A budget of None is unlimited; one that is used up exactly counts as exceeded, and so does a damaged one, until
-    somebody gives another.
+    A budget of None is unlimited. A budget that is used up exactly counts as exceeded, and so does a damaged one, until
+    somebody sets it anew.
     """
 
     dialog: Decimal = Decimal(0)
@@ -22,9 +22,9 @@ class Spending:
     month: Decimal = Decimal(0)
     month_budget: Decimal | None = None
     unpriced: int = 0  # calls of the dialog whose cost is not known
-    beside: Decimal = Decimal(0)  # of the dialogs that it opened, which its own budget holds as well
-    refused_above: str = ""  # why a dialog above allows no further call: its budget is used up, or it has ended
-    reserved: Decimal = Decimal(0)  # of the month, for calls under way
+    beside: Decimal = Decimal(0)  # cost of the dialogs that it opened, which counts against its budget as well
+    refused_above: str = ""  # why a dialog that opened this one allows no further call: no budget, or ended
+    reserved: Decimal = Decimal(0)  # part of the month's budget that running calls may use
 
     @property
     def exceeded(self) -> Budget | None:
@@ -34,11 +34,11 @@ class Spending:
 
     @property
     def must_wait(self) -> bool:
-        """Check whether the calls under way may use up what the month has left, so that none may begin beside them."""
+        """Check whether running calls may use up the rest of the month's budget, so that no other call may begin."""
         return bool(self.reserved) and is_used_up(self.month_budget, self.month + self.reserved)
 
     def of(self, budget: Budget) -> tuple[Decimal, Decimal | None]:
-        """Return what was spent, and the budget."""
+        """Return the cost that counts against this budget, and the budget."""
         whole = self.dialog + self.beside
         return (whole, self.dialog_budget) if budget == "dialog" else (self.month, self.month_budget)
 
@@ -70,12 +70,12 @@ class Spent:
 
     @property
     def is_unknown(self) -> bool:
-        """Check whether no price is known at all: a sum of zero would look free."""
+        """Check whether no price is known at all, since a sum of zero would look free."""
         return bool(self.unpriced) and not self.usd
 
     @property
     def rest(self) -> str:
-        """Name what the sum leaves out; empty where it is whole."""
+        """Return words for the calls that the sum leaves out; empty if there are none."""
         if not self.unpriced:
             return ""
         return f"{self.unpriced:,} call{'' if self.unpriced == 1 else 's'} of unknown price"
@@ -90,19 +90,19 @@ class Spent:
 
 
 def is_amount(usd: Decimal) -> bool:
-    """Check whether a stored amount is one. Damaged rows hold NaN, which no comparison takes, and less than nothing."""
+    """Check a stored amount. A damaged row may hold a negative number, or NaN, which raises in comparisons."""
     return usd.is_finite() and usd >= 0
 
 
 def is_used_up(budget: Decimal | None, spent: Decimal) -> bool:
-    """Check whether a budget has no room left. A damaged one has none, nor has one whose costs are damaged."""
+    """Check whether a budget has no room left. If it or its costs are damaged, it has none."""
     return budget is not None and not (is_amount(budget) and is_amount(spent) and spent < budget)
 
 
 def in_usd(cost: Decimal) -> str:
     """Write a cost to the cent, and below a dollar to at most four significant digits."""
     if not cost.is_finite():
-        return "$?"  # damaged; a sum that is read in a list must not take the list down
+        return "$?"  # damaged; one bad amount must not break a whole list
     places = 2 if cost >= 1 or not cost else max(2, min(10, 3 - cost.adjusted()))
     whole, _, cents = f"{cost:,.{places}f}".partition(".")
     return f"${whole}.{cents[:2]}{cents[2:].rstrip('0')}"

@@ -1,4 +1,4 @@
-"""Generated dialogs that overflow, with planted facts, for tests and benchmarks: the same ones for a seed."""
+"""Generated dialogs that overflow, with planted facts, for tests and benchmarks. A seed determines the dialog."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Position(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """``needle`` is the text that must survive for the fact to be kept; it occurs nowhere else in the dialog."""
+    """A planted fact. It is kept if the text ``needle``, which occurs nowhere else in the dialog, survives."""
 
     needle: str
     kind: FactKind
@@ -41,7 +41,7 @@ class Fact:
 
 @dataclass(frozen=True, slots=True)
 class Mix:
-    """The composition of a dialog. Shares are 0 to 1; the rest of the units are plain messages and priority 3."""
+    """The composition of a dialog, in shares of its units. All others are plain messages, and of priority 3."""
 
     code: float = 0.15
     plan: float = 0.05
@@ -79,11 +79,10 @@ AREAS = ("To Do List", "Calendar")
 def overflowing_dialog(
     rng: Random, limit: int, multiple: float, count: Callable[[Sequence[Message]], int], mix: Mix | None = None
 ) -> OverflowingDialog:
-    """A dialog of about ``limit * multiple`` tokens that ends in an unanswered user message.
+    """Write a dialog of about ``limit * multiple`` tokens that ends with an unanswered user message.
 
-    It wanders from topic to topic. ``limit`` is in tokens and ``count`` returns those of messages. Facts are spread
-    evenly over the dialog; what the text around them says is invented; its logs hold times and durations, its code
-    names, that compete for attention.
+    It wanders from topic to topic, and facts are spread evenly over it. The text around the facts is invented. Times
+    and durations in logs, and names in code, compete with them for attention.
     """
     return _Writer(rng, limit, count, mix or Mix()).write(int(limit * multiple))
 

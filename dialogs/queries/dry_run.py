@@ -28,7 +28,7 @@ from remediation.evaluation.report import Result, Tally, result_of
 from remediation.evaluation.simulation import Recalling, Setup
 from remediation.policies.images_first import images_first
 from remediation.policies.policy import Policy, RewriteTask
-from remediation.similarity.embeddings import LexicalEmbedder, RememberingEmbedder
+from remediation.similarity.embeddings import CachingEmbedder, LexicalEmbedder
 from remediation.tokens.counting import counter_for
 
 MOST_DIALOGS, MOST_TURNS = 20, 600  # together: some seconds of a core
@@ -130,7 +130,7 @@ def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outc
     facts = replace(facts_of(agent, model, thresholds_of_model(model)), read_config=lambda: config)
     limit = choice.policy.limit(facts)
     counter = counter_for(model.model_id, choice.policy.tokenizer(facts))
-    toolbox = evaluated.toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))
+    toolbox = evaluated.toolbox_of(counter, CachingEmbedder(LexicalEmbedder(), time.monotonic))
     share = RECALL_SHARE if agent.recall and choice.policy.rewrite else 0.0
     setup = Setup(_evaluated_policy(choice.policy, config), limit or UNLIMITED, Recalling(share), counter, toolbox)
     runs = [run(dialog, setup, facts=True) for dialog in dialogs]

@@ -7,14 +7,16 @@ from dominds.llm.messages import Message, Role
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.text.classify import kind_of, priority_of
 
-DEFAULT_PRIORITY = 2  # of an agent whose owner set none
+DEFAULT_PRIORITY = 2  # the default of agents
 NO_RESULT = "[No result was recorded for this call.]"
 
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """One message of the file. ``words`` is what was said, without a name or date that the loader put before it and
-    without the sentences of others that it ``quotes``.
+    """One message of the file.
+
+    ``words`` is the speaker's own text, without a name or date that the loader put before it. ``quotes`` are sentences
+    of other messages that the message repeats; they are no part of ``words``.
     """
 
     id: str
@@ -29,8 +31,8 @@ class Turn:
 class Probe:
     """A question asked at the dialog's end as the newest user message.
 
-    It is answerable when all texts of ``evidence`` are in sight, or, without evidence, one of ``answers``. Of long
-    messages ``sentences`` has the one of each that answers.
+    It can be answered while all turns of ``evidence`` are in sight or, if it names none, while one of ``answers`` is.
+    If ``sentences`` is not empty, these parts of the evidence have to be in sight instead of whole turns.
     """
 
     question: str
@@ -95,7 +97,7 @@ def _unit(turns: Sequence[Turn], indices: Sequence[int], count: Count) -> Unit:
 
 
 def question_unit(text: str, seq: int, count: Count) -> Unit:
-    """The newest user message, unanswered: pinned, as the runtime pins it."""
+    """Return a unit for the newest user message, pinned as the runtime pins a message without an answer."""
     messages = (Message(Role.USER, text),)
     return Unit(
         f"turn-{seq}", UnitKind.MESSAGE, UnitRole.USER, messages, (seq,), DEFAULT_PRIORITY, "", count(messages), True

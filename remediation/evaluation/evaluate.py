@@ -15,12 +15,12 @@ from remediation.evaluation.policies import POLICIES, Policy, toolbox_of
 from remediation.evaluation.report import Report, Result, Searched, result_of
 from remediation.evaluation.simulation import Embed, Recalling, Setup, embed_missing, entries_of
 from remediation.recall.index import Index
-from remediation.similarity.embeddings import Embedder, LexicalEmbedder, RememberingEmbedder, load_minilm
+from remediation.similarity.embeddings import CachingEmbedder, Embedder, LexicalEmbedder, load_minilm
 from remediation.similarity.minilm import Array
 from remediation.tokens.counting import Counter, counter_for
 
 DEFAULT_BUDGETS = (5_000,)  # tokens
-DEFAULT_MODEL = "gpt-4"  # by whose vocabulary tokens are counted
+DEFAULT_MODEL = "gpt-4"  # tokens are counted by this model's vocabulary
 
 
 def evaluate(
@@ -33,7 +33,7 @@ def evaluate(
 ) -> Report:
     """Evaluate all dialogs under all policies. Raises ``UnknownFormat`` for a path without dialogs.
 
-    ``by_meaning`` has recall compare meaning beside words, where MiniLM is installed, as workers do.
+    With ``by_meaning``, recall compares meaning as well as words, as workers do where MiniLM is installed.
     """
     by_format: dict[str, list[Dialog]] = defaultdict(list)
     for dialog in load(paths):
@@ -47,7 +47,7 @@ def evaluate(
             _result(form, dialogs, policy, budget, Recalling(share, embed=embed), counter)
             for form, dialogs in by_format.items()
             for policy, budget, share in settings
-            if policy.rewrite or not share  # what is never rewritten needs no recall
+            if policy.rewrite or not share  # without rewrites nothing goes out of sight, so nothing is recalled
         ),
         searches=tuple(
             _search(form, dialogs, counter, embed)
@@ -72,7 +72,7 @@ def _remember_vectors(embedder: Embedder) -> Embed:
 def _result(
     form: str, dialogs: Sequence[Dialog], policy: Policy, budget: int, recalling: Recalling, counter: Counter
 ) -> Result:
-    toolbox = toolbox_of(counter, RememberingEmbedder(LexicalEmbedder(), time.monotonic))
+    toolbox = toolbox_of(counter, CachingEmbedder(LexicalEmbedder(), time.monotonic))
     setup = Setup(policy, budget, recalling, counter, toolbox)
     return result_of(form, policy.name, budget, recalling.share, [run(dialog, setup) for dialog in dialogs])
 

@@ -1,4 +1,4 @@
-"""Measures of what is needed and where it stands, by the words themselves, without a model's opinion."""
+"""Measures of how much needed text is in sight, one search away or lost, by its exact words and without a model."""
 
 import json
 import re
@@ -20,11 +20,11 @@ from remediation.strategies.said import said_in
 from remediation.text.coverage import Required, Shown, required_of
 
 PUNCTUATION = re.compile(r"[^\w\s]|_")
-SHORTEST_VALUE = 4  # characters of an argument that nobody guesses, beside a digit in it
-NEWEST_UNITS = 5  # what stands in them needs no remembering
+SHORTEST_VALUE = 4  # characters; an argument of this length that holds a digit cannot be guessed
+NEWEST_UNITS = 5  # a value that one of them holds needs no remembering
 POSITIONS = ("first quarter", "second quarter", "third quarter", "last quarter")
 
-MOST_FACTS = 200  # of a dialog, the weightiest: each that is out of sight is searched for
+MOST_FACTS = 200  # the weightiest of a dialog: each fact that is out of sight takes a search
 
 EVIDENCE, ANSWERS, NEEDED_LATER, SEARCH = "evidence in sight", "answers in sight", "needed later", "search"
 FACTS = "facts at the end"
@@ -50,14 +50,16 @@ class Fate:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One dialog under one policy. Sums over its requests, one for each turn of the model and each question."""
+    """One dialog under one policy. The numbers are sums over its requests: one for each turn of the model and each
+    question.
+    """
 
     fates: tuple[Fate, ...]
     requests: int
     tokens_sent: int
-    tokens_cached: int  # of them, in the same words at the same place as in the request before
-    tokens_recalled: int  # of them, at the end of a request, where no later one repeats them
-    over_budget: int  # requests
+    tokens_cached: int  # those in the prefix that a request shares with the one before
+    tokens_recalled: int  # those of recalled text, which ends a request and is not repeated by the next
+    over_budget: int  # requests that exceeded the budget
     rewrites: int
     rewrite_millis: float
     recall_millis: float
@@ -69,8 +71,10 @@ def normalise(text: str) -> str:
 
 
 def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
-    """Feed the dialog; judge each tool call on the way, and at the end each question and,
-    where asked for, all ``facts``."""
+    """Feed the dialog to its policy and judge what stays in sight.
+
+    Tool calls are judged on the way, questions at the end, and with ``facts`` also everything worth keeping.
+    """
     simulation = Simulation(dialog, setup)
     fates: list[Fate] = []
     requests: list[Request] = []
@@ -103,17 +107,20 @@ def run(dialog: Dialog, setup: Setup, *, facts: bool = False) -> Run:
 
 
 def _count_shared(earlier: Request, later: Request, fixed: int) -> int:
-    """Count the tokens at the beginning that both requests share."""
-    same = 0
-    for one, other in zip(earlier.units, later.units, strict=False):
-        if one != other:
+    """Count the tokens of the prefix that both requests share."""
+    shared = 0
+    for before, after in zip(earlier.units, later.units, strict=False):
+        if before != after:
             break
-        same += 1
-    return fixed + total_tokens(later.units[:same])
+        shared += 1
+    return fixed + total_tokens(later.units[:shared])
 
 
 def answerable(dialog: Dialog) -> tuple[Probe, ...]:
-    """Return the questions whose answer stood in the dialog in these words: nothing could bring back any other."""
+    """Return the questions that name evidence, or whose answer stood in the dialog word for word.
+
+    No policy could bring any other answer back into sight.
+    """
     everything = normalise("\n".join(turn.words for turn in dialog.turns))
     return tuple(probe for probe in dialog.probes if probe.evidence or _holds_answer(everything, probe))
 
@@ -153,7 +160,10 @@ def _evidence(dialog: Dialog, probe: Probe) -> list[Turn]:
 
 
 def _state(is_held: Callable[[str], bool], archive: Index, question: str) -> State:
-    """Judge where what is needed stands. ``is_held`` says whether the request holds it, with a further text."""
+    """Return whether a needed text is in sight, one search away or lost.
+
+    ``is_held`` checks whether the request, together with a further text, holds it. The search is for ``question``.
+    """
     if is_held(""):
         return State.IN_SIGHT
     result = "\n".join(
@@ -163,7 +173,7 @@ def _state(is_held: Callable[[str], bool], archive: Index, question: str) -> Sta
 
 
 def _fates_of_quotes(simulation: Simulation, unit: Unit, quotes: Sequence[str]) -> Iterator[Fate]:
-    """Yield each sentence that a message quotes and that was said at least two messages before."""
+    """Yield the fate of each sentence that a message quotes, if it was said at least two messages before."""
     earlier = [normalise(turn.words) for turn in simulation.dialog.turns[: unit.source[0] - 1]]
     places = {quote: _place_of(quote, earlier) for quote in map(normalise, quotes)}
     text = (
@@ -180,7 +190,7 @@ def _is_in_either(value: str, text: str, further: str) -> bool:
 
 
 def _place_of(quote: str, earlier: Sequence[str]) -> int:
-    """Return the first message that says a sentence; -1 where none does, or where the newest does."""
+    """Return the place of the first message that says a sentence; -1 if none does, or if the newest does."""
     if not earlier or quote in earlier[-1]:
         return -1
     return next((place for place, words in enumerate(earlier) if quote in words), -1)
@@ -191,7 +201,10 @@ def _position(place: int, length: int) -> str:
 
 
 def search_probes(dialog: Dialog, archive: Index, units: Units, embed: Embed | None = None) -> Iterator[Fate]:
-    """Search with each raw question, and report whether the first hits show a turn of its evidence or the answer."""
+    """Search with each question as it is, and yield whether the first hits show its evidence or its answer.
+
+    A hit shows evidence if it includes a unit with one of the turns that the question names.
+    """
     places = {turn: place for place, unit in enumerate(units) for turn in unit.source}
     numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
     for probe in answerable(dialog):
@@ -208,7 +221,7 @@ def search_probes(dialog: Dialog, archive: Index, units: Units, embed: Embed | N
 
 
 def _facts(simulation: Simulation) -> Iterator[Fate]:
-    """Yield what people and the agent said that a shorter text must still say, and where it stands."""
+    """Yield the fates of the weightiest facts: what people and the agent said that a shorter text must still say."""
     required = {one.statement.text: one for one in required_of(said_in(simulation.units))}.values()
     shown = Shown(simulation.request(simulation.view).text(simulation.dialog.instructions))
     for one in sorted(required, key=lambda one: -one.statement.worth)[:MOST_FACTS]:
@@ -220,7 +233,7 @@ def _facts(simulation: Simulation) -> Iterator[Fate]:
 
 
 def is_found(archive: Index, fact: Required) -> bool:
-    """Search for a fact by the other words of its sentence, as somebody does who has forgotten it."""
+    """Check whether a search finds a fact by the other words of its sentence, as somebody searches who forgot it."""
     question = fact.statement.text
     for value in fact.values:
         question = question.replace(value, " ")
@@ -229,7 +242,7 @@ def is_found(archive: Index, fact: Required) -> bool:
 
 
 class _Past:
-    """The texts so far, normalised once."""
+    """The normalised texts of a dialog so far."""
 
     def __init__(self, instructions: str, length: int) -> None:
         self.instructions = instructions
@@ -242,7 +255,10 @@ class _Past:
         self.speakers.append(unit.role.value)
 
     def last(self, value: str) -> int | None:
-        """Return the unit that said it last, unless that is among the newest units or the instructions say it."""
+        """Return the place of the unit that said ``value`` last.
+
+        The result is None if no unit said it, if one of the newest units did, or if the instructions hold it.
+        """
         if value in self.instructions:
             return None
         place = next((i for i in range(len(self.texts) - 1, -1, -1) if value in self.texts[i]), None)
@@ -250,7 +266,7 @@ class _Past:
 
 
 def _needed_values(simulation: Simulation, unit: Unit, request: Request, past: _Past) -> Iterator[Fate]:
-    """Yield each value of a call's arguments that was said before, but not just now nor in the instructions."""
+    """Yield the fate of each value in a call's arguments that had to be remembered from before the newest units."""
     values = {value for value in map(normalise, _values_in(unit)) if value}
     text = normalise(request.text(simulation.dialog.instructions)) if values else ""
     for value in sorted(values):
@@ -277,7 +293,7 @@ def _values_in(unit: Unit) -> Iterator[str]:
 
 
 def values_of(arguments: Any) -> Iterator[str]:
-    """Return the texts and numbers inside that nobody can guess: four characters or more, with a digit."""
+    """Yield the texts and numbers inside that cannot be guessed: four characters or more, with a digit."""
     if isinstance(arguments, dict):
         arguments = list(arguments.values())
     if isinstance(arguments, list):

@@ -17,7 +17,7 @@ from remediation.tokens.counting import Counter
 
 TRIGGER_PERCENT, TARGET_PERCENT = 80, 50  # of the budget, for every policy alike
 MASKED = "[{tokens} tokens of tool output are no longer shown]"
-UNMASKED_UNITS = 3  # newest units whose tool output the masking baseline leaves
+UNMASKED_UNITS = 3  # the masking baseline leaves the tool output of the newest units
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ Rewrite = Callable[[Units, Room, Toolbox], Units]
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """``rewrite`` returns the view that follows, or the same units where it cannot make it smaller."""
+    """A policy under comparison. ``rewrite`` returns the new view, or the same units if it cannot make it smaller."""
 
     name: str
     rewrite: Rewrite | None  # None: never acts
@@ -42,7 +42,7 @@ class Policy:
 
 
 def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
-    """Make a toolbox without a model: what is handed over is chosen by rule."""
+    """Make a toolbox without a model: rules choose the text of hand-offs."""
     return Toolbox(
         count=counter.count_messages,
         summarise=write_nothing,
@@ -60,7 +60,7 @@ def window(units: Units, room: Room, toolbox: Toolbox) -> Units:
 
 
 def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """Mask old tool output by a line that says its size, oldest first; then drop the oldest units."""
+    """Replace old tool output by a line with its size, oldest first. If that is not enough, drop the oldest units."""
     masked = list(units)
     excess = sum(unit.est_tokens for unit in units) - room.target
     for index, unit in enumerate(units[:-UNMASKED_UNITS]):

@@ -8,7 +8,7 @@ from remediation.evaluation.measures import POSITIONS, Fate, Run, State
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The fate of ``needed`` things: in sight, one search away, or lost."""
+    """Counts of texts that were needed: how many were in sight, one search away, or lost."""
 
     needed: int = 0
     in_sight: int = 0
@@ -26,7 +26,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """One policy over all dialogs of one format. ``groups`` are tallies by what is grouped by, then by group."""
+    """One policy over all dialogs of one format. ``groups`` maps a criterion of GROUPS to its groups' tallies."""
 
     format: str
     policy: str
@@ -42,7 +42,7 @@ class Result:
     over_budget: int
     rewrites: int
     rewrite_millis: float
-    recall_millis: float  # for each request
+    recall_millis: float  # the mean of a request
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +133,7 @@ def _searches_table(searches: Sequence[Searched]) -> str:
 
 
 def _groups_table(name: str, results: Sequence[Result]) -> str:
-    """Write what was in sight by group, in a table for each format, since their groups differ."""
+    """Write the share in sight by group, in one table for each format, since their groups differ."""
     parts = []
     for form in dict.fromkeys(result.format for result in results):
         chosen = [result for result in results if result.format == form]

@@ -1,4 +1,4 @@
-"""A dialog fed turn by turn to a policy that acts at its own trigger, and the requests that would be sent meanwhile."""
+"""Simulation of a dialog: its turns are fed to a policy one by one, and the requests that would be sent are built."""
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -22,8 +22,10 @@ Embed = Callable[[Sequence[str]], Array | None]
 
 @dataclass(frozen=True, slots=True)
 class Recalling:
-    """``share`` of the budget is what recalled text may take at most; 0 turns recall off. ``embed`` gives texts their
-    vectors, or None where there is no model; without it recall goes by words alone.
+    """The settings of recall.
+
+    ``share`` is the part of the budget that recalled text may take; 0 turns recall off. ``embed`` returns one vector
+    for each text, or None where no model is installed. Without ``embed``, recall compares words alone.
     """
 
     share: float = 0.0
@@ -32,7 +34,7 @@ class Recalling:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """``budget`` is for the whole request, in tokens."""
+    """The settings of one simulation. ``budget`` is for the whole request, in tokens."""
 
     policy: Policy
     budget: int
@@ -49,7 +51,7 @@ class Setup:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """Units that the model sees, and what has happened so far."""
+    """The units that the model sees, and how often and how long they were rewritten so far."""
 
     units: Units = ()
     rewrites: int = 0
@@ -71,7 +73,7 @@ class Request:
 
 @dataclass
 class Simulation:
-    """One dialog under one policy. ``steps`` may be gone through once."""
+    """One dialog under one policy. ``steps`` can be iterated only once."""
 
     dialog: Dialog
     setup: Setup
@@ -88,14 +90,14 @@ class Simulation:
         self._original = {unit.id: unit.messages for unit in self.units}
 
     def steps(self) -> Iterator[Unit]:
-        """Yield each unit before it enters the view: the moment of the generation that wrote it."""
+        """Yield each unit before it enters the view, so that ``view`` is what the generation that wrote it saw."""
         for unit in self.units:
             yield unit
             self.view = self.entered(unit)
             self.index.add(entries_of(unit, self.setup.counter))
 
     def entered(self, unit: Unit) -> View:
-        """Return the view with one more unit, rewritten where that is due."""
+        """Return the view with one more unit, rewritten if it is over the policy's trigger."""
         units, setup = (*self.view.units, unit), self.setup
         division = setup.division(self.fixed, units)
         if setup.policy.rewrite is None or not division.is_over_trigger:
@@ -108,7 +110,7 @@ class Simulation:
         return View(after, self.view.rewrites + (after != units), self.view.millis + millis)
 
     def request(self, view: View) -> Request:
-        """Build a request, with recall's share of the budget, where it is free, from the first rewrite on."""
+        """Build a request of this view. From the first rewrite on, recalled text takes what is free of its share."""
         tokens = total_tokens(view.units) + self.fixed
         started_at = time.perf_counter()
         recalled = self._recall(view) if view.rewrites and self.setup.recalling.share else Recalled()
@@ -126,14 +128,14 @@ class Simulation:
         return recall(self.index, query, shown, allowance)
 
     def _meaning_of(self, query: Query, in_sight: Collection[int]) -> Array | None:
-        """Embed what has gone out of sight, and the query."""
+        """Return the vector of the query once all units that are out of sight have theirs; None without a model."""
         embed = self.setup.recalling.embed
         rows = embed([query.newest]) if embed else None
         return rows[0] if embed and rows is not None and embed_missing(self.index, embed, in_sight) else None
 
 
 def embed_missing(index: Index, embed: Embed, left_out: Collection[int] = ()) -> bool:
-    """Give the index the vectors that it lacks, but for the turns ``left_out``; False where there is no model."""
+    """Give the index the vectors that it lacks, except for the turns ``left_out``. Return False if no model embeds."""
     for turn in index.lacking_meaning(left_out):
         vectors = embed([passage.text for passage in index.passages(index.entries_of([turn]).tolist())])
         if vectors is None:
@@ -144,7 +146,7 @@ def embed_missing(index: Index, embed: Embed, left_out: Collection[int] = ()) ->
 
 
 def entries_of(unit: Unit, counter: Counter) -> tuple[Passage, ...]:
-    """Return the passages that an archive indexes of a unit."""
+    """Return the passages by which an archive indexes a unit."""
     return passages_of(unit.source[0], speaker_of(unit), unit.text, counter.count)
 
 

@@ -1,5 +1,4 @@
-"""Prompts as files: each can be overridden by a file of the same name in a folder of the
-operator's, and has a version."""
+"""Prompts as files. Each has a version, and can be overridden by a file of the same name in the operator's folder."""
 
 import functools
 import re
@@ -22,7 +21,7 @@ NUMBER = re.compile(r"^version:\s*(\d{1,6})\s*$", re.M)
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A prompt in the version in which it was sent, and what was filled in."""
+    """A prompt that was sent: its name, its version and the values that filled it."""
 
     name: str
     version: str
@@ -30,7 +29,7 @@ class Use:
 
 
 class Filled(str):
-    """A text as it is sent, and the prompts of which it can be made again, so that it is stored nowhere."""
+    """A text as it is sent, with the prompts that it was filled from. It can be made again, so it is not stored."""
 
     uses: tuple[Use, ...] = ()
 
@@ -47,8 +46,7 @@ class PromptError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """``text`` has placeholders such as ``$words``. ``number`` counts what people meant to change;
-    the hash tells any change."""
+    """A prompt, whose ``text`` has placeholders such as ``$words``. ``number`` is the version that its author wrote."""
 
     name: str
     number: int
@@ -56,7 +54,7 @@ class Prompt:
 
     @property
     def version(self) -> str:
-        """Such as ``2-1f0c9a3b``: short enough to store with every generation that the prompt asked for."""
+        """Return the number and a hash of the text, such as ``2-1f0c9a3b``, which is stored with each use."""
         return f"{self.number}-{sha256(self.text.encode()).hexdigest()[:8]}"
 
     @property
@@ -65,7 +63,7 @@ class Prompt:
 
 
 def load(name: str, folder: Path | None = None) -> Prompt:
-    """Return the operator's own text from ``folder`` where that can be used, else the product's."""
+    """Return the operator's prompt from ``folder`` if there is a usable one, else that of the product."""
     shipped = _read(SHIPPED / f"{name}.md", 0)
     path = folder / f"{name}.md" if folder is not None else None
     if path is None or not path.is_file():
@@ -73,7 +71,7 @@ def load(name: str, folder: Path | None = None) -> Prompt:
     try:
         return _own(path, shipped)
     except PromptError:
-        return shipped  # ``problems`` tells the operator
+        return shipped  # ``problems`` reports it to the operator
 
 
 def problems(folder: Path) -> list[tuple[str, str]]:
@@ -102,7 +100,7 @@ def _own(path: Path, shipped: Prompt) -> Prompt:
 
 
 def render(prompt: Prompt, **values: object) -> Filled:
-    """Fill a prompt in. Every placeholder must have its value; values are not searched for placeholders."""
+    """Fill in a prompt. Every placeholder must have a value, and values are not searched for placeholders."""
     given = {name: str(value) for name, value in values.items()}
     try:
         text = Template(prompt.text).substitute(given).strip()
@@ -116,12 +114,12 @@ def join(*texts: Filled) -> Filled:
 
 
 def uses_of(text: str) -> tuple[Use, ...]:
-    """Return the prompts of a text; none where it came from elsewhere, such as a policy outside Dominds."""
+    """Return the prompts of a text. A text from elsewhere, such as one of a policy outside Dominds, has none."""
     return text.uses if isinstance(text, Filled) else ()
 
 
 def refill(uses: Iterable[Use], folder: Path | None = None) -> str:
-    """Fill these prompts in again. Raises ``PromptError`` where one no longer exists in that version."""
+    """Fill in these prompts again. Raises ``PromptError`` if one no longer exists in its version."""
     return join(*(render(_in_version(use, folder), **dict(use.values)) for use in uses))
 
 
@@ -134,7 +132,7 @@ def _in_version(use: Use, folder: Path | None) -> Prompt:
     raise PromptError(f"The prompt {use.name} is gone in version {use.version}{now}.")
 
 
-# What a preview shows of each prompt, where nothing at hand fills it.
+# Made-up values for the previews of prompts.
 SAMPLES: dict[str, str] = {
     "words": "450",
     "remaining": "3 more generations",
@@ -168,7 +166,7 @@ def preview(name: str, folder: Path | None = None) -> str:
 
 @functools.lru_cache(maxsize=64)
 def _read(path: Path, changed_at: int) -> Prompt:
-    """``changed_at`` is the file's time in nanoseconds, so that an edited file is read again."""
+    """Read a prompt's file. ``changed_at``, its time in nanoseconds, makes the cache miss once the file is edited."""
     try:
         content = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:

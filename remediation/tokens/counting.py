@@ -20,16 +20,16 @@ log = logging.getLogger(__name__)
 CountSource = Literal["tokenizer", "characters"]
 
 TEKKEN = "tekken"
-CHARACTERS = "characters"  # what ``context.yaml`` calls counting without a tokenizer
+CHARACTERS = "characters"  # the name in ``context.yaml`` of counting without a tokenizer
 CHARACTERS_PER_TOKEN = 4
-CALL_OVERHEAD = 4  # tokens that set a tool call apart from text, such as <tool_call> and its end, with line breaks
+CALL_OVERHEAD = 4  # tokens around a tool call, such as <tool_call> and </tool_call> with line breaks
 TOOLS_OVERHEAD = 60  # the template's own words before a list of tools: 50 in Llama 3.1's, 70 in Qwen 2.5's
 
 CACHE_ENTRIES = 16_384
-MOST_TOOLBOXES = 64  # whose counts are remembered: an agent's tools stay the same objects from turn to turn
-LONGEST_KEY = 256  # characters; longer texts are remembered by a digest, so the cache holds at most 4 MB of text
+MOST_TOOLBOXES = 64  # cached counts of lists of tools: an agent's tools stay the same objects from turn to turn
+LONGEST_KEY = 256  # characters; longer texts are keyed by a digest, so that the cache holds at most 4 MB of text
 
-# Names that the ``tokenizer`` of ``context.yaml`` takes, beside the vocabularies' own.
+# The names that ``tokenizer`` in ``context.yaml`` may have, and the vocabulary of each.
 TOKENIZER_NAMES = {
     "gpt-4": "cl100k_base",
     "gpt-4-turbo": "cl100k_base",
@@ -48,26 +48,24 @@ TOKENIZER_NAMES = {
     CHARACTERS: CHARACTERS,
 }
 
-# The older GPT models' vocabulary; every other name of the gpt family, and every unknown one, counts by o200k_base, as
-# the gpt-tokenizer package does by default.
-# Mistral's models since Nemo of July 2024, but for Small and Large of that year.
+# Mistral's models with the vocabulary Tekken: all since Nemo of July 2024, except Small and Large of that year.
 TEKKEN_NAMES = re.compile(
     r"nemo|ministral|devstral|magistral|pixtral|voxtral|mistral-(small|medium|large)(?!.*-24\d\d)"
 )
+# The older GPT models. Every other name of the gpt family, and every unknown name, counts by o200k_base, which is also
+# the default of the gpt-tokenizer package.
 CL100K_NAMES = ("gpt-4-", "gpt-3.5", "gpt-35")
-
-
-# Whose vocabularies have a token for each digit. Against their own on code, pages, logs and dialogs, November 2026:
-# Qwen 3 within 1.1 % (o200k_base up to 57 % too low), Gemma 3 within 5.1 %, and 15 % too low on code (16 to 57 %
-# otherwise).
+# Models whose vocabularies have one token for each digit. Compared with the models' own vocabularies on code, pages,
+# logs and dialogs in November 2026, SINGLE_DIGITS is within 1.1 % for Qwen 3 (o200k_base: up to 57 % too low). For
+# Gemma 3 it is within 5.1 %, and 15 % too low on code (o200k_base: 16 to 57 %).
 SINGLE_DIGIT_NAMES = ("smollm", "qwen", "gemma")
 
 
 def counter_for(model_name: str, tokenizer: str = "") -> "Counter":
-    """The counter of a model, or of the ``tokenizer`` in ``context.yaml`` where one is set.
+    """Return the counter of a model, or of ``tokenizer`` where one is set.
 
-    The key is a name in TOKENIZER_NAMES or the path of a Hugging Face ``tokenizer.json``. What cannot be built is
-    logged once and counted by characters.
+    ``tokenizer`` is a name in TOKENIZER_NAMES or the path of a Hugging Face ``tokenizer.json``. If a vocabulary cannot
+    be built, that is logged once, and characters are counted instead.
     """
     family = family_of(model_name)
     vocabulary = vocabulary_for(model_name, tokenizer)
@@ -105,10 +103,9 @@ def characters_per_four(text: str) -> int:
 
 
 def count_characters(text: str) -> int:
-    """Return ceil(characters / 4), where a wide East Asian character or an emoji is a token of its own.
+    """Return ceil(characters / 4), except that each wide East Asian character or emoji counts as one token.
 
-    Measured on o200k_base such characters take 0.5 to 1.5 tokens each: the plain rule is 2 to 6 times too low for
-    them.
+    On o200k_base such a character takes 0.5 to 1.5 tokens, so that a quarter would be 2 to 6 times too low.
     """
     if text.isascii():
         return characters_per_four(text)
@@ -117,8 +114,10 @@ def count_characters(text: str) -> int:
 
 
 class Counter:
-    """Counts tokens by any count of a text, with a bounded cache. Safe to share between threads. ``source`` says by
-    what: a tokenizer's vocabulary, or characters alone."""
+    """Counts the tokens of texts, messages and tools by ``encode``, with a bounded cache. Safe between threads.
+
+    ``source`` says whether a tokenizer or the number of characters decides.
+    """
 
     def __init__(self, name: str, family: Family, encode: Encode, entries: int = CACHE_ENTRIES) -> None:
         self.name = name
@@ -138,9 +137,11 @@ class Counter:
         return tokens
 
     def count_messages(self, messages: Sequence[Message]) -> int:
-        """Text, tool calls and the template's overhead; together the sum of messages counted one by one.
-        ``provider_items`` are not counted: providers do not send their reasoning of earlier turns to the model again,
-        and LM Studio has none."""
+        """Count text, tool calls and the template's overhead. The result is the sum over single messages.
+
+        ``provider_items`` are left out: providers do not show a model its reasoning of earlier turns again, and LM
+        Studio has none.
+        """
         tokens = self._message_overhead * len(messages)
         for message in messages:
             if message.text:
@@ -150,10 +151,10 @@ class Counter:
         return tokens
 
     def count_tools(self, tools: Sequence[ToolSpec]) -> int:
-        """Count the tools as chat templates print them: a JSON object each, under the template's own words."""
+        """Count the tools as chat templates print them: the template's own words, then a JSON object for each tool."""
         if not tools:
             return 0
-        key = tuple(map(id, tools))  # what is known holds its tools, so that no others get their ids
+        key = tuple(map(id, tools))  # the cache also holds the tools, so that their ids are not used again
         if (known := self._tools.get(key)) is None:
             known = TOOLS_OVERHEAD + sum(self.count(_schema_text(tool)) for tool in tools), tuple(tools)
             self._tools.put(key, known, weight=1)
@@ -162,7 +163,7 @@ class Counter:
     def _count_afresh(self, text: str) -> int:
         try:
             return sum(self._encode(piece) for piece in pieces(_well_formed(text)))
-        except Exception as error:  # noqa: BLE001  # a tokenizer's own failure must not stop a dialog; it is logged
+        except Exception as error:  # noqa: BLE001  a tokenizer's failure must not stop a dialog
             _log_once(self.name, f"Tokenizer {self.name} failed on a text of {len(text)} characters: {error}")
             return count_characters(text)
 
@@ -177,7 +178,7 @@ def _digest(text: str) -> bytes:
 
 
 def _well_formed(text: str) -> str:
-    """Replace half surrogate pairs, which no vocabulary holds and the libraries refuse."""
+    """Replace lone surrogates, which the libraries refuse."""
     return text if text.isascii() else text.encode("utf-8", "replace").decode("utf-8")
 
 

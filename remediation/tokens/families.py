@@ -10,7 +10,7 @@ class Family(StrEnum):
     GPT = "gpt"
 
 
-# In this order the first name part that occurs wins, in upper or lower case.
+# The first part that a model's name contains, in upper or lower case, decides its family.
 NAME_PARTS: tuple[tuple[str, Family], ...] = (
     ("llama-3", Family.LLAMA3),
     ("llama3", Family.LLAMA3),
@@ -27,11 +27,11 @@ NAME_PARTS: tuple[tuple[str, Family], ...] = (
 )
 
 # Tokens that the chat template puts around one message. Llama 3: header start, role, header end, blank line, end of
-# turn. Llama 2: the mean of "<s>[INST] ... [/INST]" (8) and "... </s>" (2). Mistral: 4 by the same sum. GPT: start,
-# role, separator, end. 4 to 5 tokens, by family.
+# turn. Llama 2: the mean of "<s>[INST] ... [/INST]" (8) and "... </s>" (2). Mistral: 4 by the same mean. GPT:
+# start, role, separator, end.
 MESSAGE_OVERHEAD = {Family.LLAMA3: 5, Family.LLAMA2: 5, Family.MISTRAL: 4, Family.GPT: 4}
 
-# Tokens once per request: beginning of text, and the opening of the answer.
+# Tokens once per request: the beginning of the text, and the opening of the answer.
 REPLY_OVERHEAD = {Family.LLAMA3: 5, Family.LLAMA2: 1, Family.MISTRAL: 1, Family.GPT: 3}
 
 

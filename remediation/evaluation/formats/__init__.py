@@ -1,4 +1,4 @@
-"""Files of recorded dialogs. A format knows only the shape of its files; the first that recognises a file reads it."""
+"""Files of recorded dialogs. Each format knows the shape of its files. The first that recognises a file reads it."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,9 +16,9 @@ class UnknownFormat(ValueError):
 
 
 def load(paths: Iterable[Path]) -> tuple[Dialog, ...]:
-    """All dialogs in files and directories. A directory is one data set: its files may refer to each other.
+    """Read all dialogs in files and directories. A directory is one data set: its files may refer to each other.
 
-    Raises ``UnknownFormat`` for a named file that none of the formats is, or a directory without any dialog.
+    Raises ``UnknownFormat`` for a file that no format recognises, and for a directory without any dialog.
     """
     return tuple(dialog for path in paths for dialog in _load_path(path))
 

@@ -12,7 +12,7 @@ ANSWERS = ("answer", "ideal_answer", "ideal_summary", "instruction_being_tested"
 
 
 def recognises(content: Any) -> bool:
-    """Check for the batches of a chat, or for questions by ability."""
+    """Check for the batches of turns that a chat consists of."""
     first = content[0] if isinstance(content, list) and content else None
     return isinstance(first, dict) and "batch_number" in first and isinstance(first.get("turns"), list)
 
@@ -29,7 +29,7 @@ def read(content: Any, name: str, questions: Mapping[str, Any] | None = None) ->
 def _turns(batches: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
     for batch in batches:
         for given in (given for group in batch["turns"] for given in group):
-            text = given["content"].partition(" ->-> ")[0]  # behind it stands the place in the plan of the dialog
+            text = given["content"].partition(" ->-> ")[0]  # the arrow is followed by the place in the dialog's plan
             yield Turn(str(given["id"]), given["role"], Message(Role(given["role"]), text), text)
 
 
@@ -44,12 +44,12 @@ def _probes(questions: Mapping[str, Any], turns: Mapping[str, Turn]) -> Iterator
 
 
 def _ids(given: Any) -> Iterator[str]:
-    """Return the ids of messages in a list, or in a list for each of several statements."""
+    """Yield the ids of messages, which are one list, or one list for each of several statements."""
     for one in given.values() if isinstance(given, dict) else [given or []]:
         yield from map(str, one)
 
 
 def _nearest(text: str, told: str) -> str:
-    """Return the sentence that shares most telling words with what is to be answered."""
+    """Return the sentence that shares most word stems with ``told``, the question with its answer."""
     wanted = set(stems_of(told))
     return max((one.text for one in sentences_of(text)), key=lambda one: len(wanted & {*stems_of(one)}), default=text)

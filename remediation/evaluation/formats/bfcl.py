@@ -1,5 +1,7 @@
-"""BFCL's memory files: rows of what a person told over weeks, of questions, and of answers,
-joined by scenario and id."""
+"""BFCL's memory files: rows of a person's statements over weeks, of questions, and of answers.
+
+A scenario joins statements and questions, and an id joins a question and its answer.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ Row = Mapping[str, Any]
 
 
 def rows_of(content: Any) -> Sequence[Row]:
-    """Return a file's rows, none if it is of another kind. A file of one line is one row."""
+    """Return a file's rows, or none if it is of another format. A file of one line holds one row."""
     rows = content if isinstance(content, list) else [content]
     return rows if all(map(_is_row, rows)) else ()
 
@@ -27,7 +29,7 @@ def _is_asked(row: Row) -> bool:
 
 
 def read(rows: Sequence[Row], name: str = "bfcl") -> tuple[Dialog, ...]:
-    """Make one dialog for each scenario. Rows with an answer are questions; the others are what was told."""
+    """Make one dialog for each scenario. Rows that have an answer are its questions, and all others its turns."""
     answers = {row["id"]: row["ground_truth"] for row in rows if "ground_truth" in row}
     by_scenario: dict[str, list[Row]] = defaultdict(list)
     asked: dict[str, list[Row]] = defaultdict(list)

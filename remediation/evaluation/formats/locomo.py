@@ -8,8 +8,9 @@ from dominds.llm.messages import Message, Role
 from remediation.evaluation.dialogs import Dialog, Probe, Turn
 
 SESSION = re.compile(r"session_(\d+)")
-TURN_ID = re.compile(r"D\d+:\d+")  # some lists hold two in one text
-KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}  # 5, adversarial, asks for what was not said
+TURN_ID = re.compile(r"D\d+:\d+")  # some entries of a question's evidence hold two ids
+# Category 5, adversarial, is left out: it asks for things that were never said.
+KINDS = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop"}
 
 
 def recognises(content: Any) -> bool:

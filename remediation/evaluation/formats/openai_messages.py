@@ -1,5 +1,4 @@
-"""Lists of messages in the form of OpenAI's chat completions: one dialog, several,
-or objects that hold ``messages``."""
+"""Lists of messages in the format of OpenAI's chat completions: one dialog, several, or objects with ``messages``."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,8 +48,10 @@ def dialog_of(messages: Sequence[Mapping[str, Any]], name: str, form: str) -> Di
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> Iterator[Turn]:
-    """Read messages as turns. Files repeat the ids of tool calls, so each call gets its own id; a result belongs
-    to the newest call of its id.
+    """Read messages as turns.
+
+    Files use the same id for several tool calls. So each call gets a unique id, and a result goes to the newest call
+    that had its id.
     """
     own_ids: dict[str, str] = {}
     for number, item in enumerate(messages, 1):
@@ -78,7 +79,7 @@ def _calls(item: Mapping[str, Any], number: int, own_ids: dict[str, str]) -> Ite
 
 
 def text_of(content: Any) -> str:
-    """Return a message's text without parts that are no text, such as images."""
+    """Return a message's text. Other parts, such as images, are left out."""
     if isinstance(content, str):
         return content
     if isinstance(content, list):

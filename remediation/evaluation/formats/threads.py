@@ -10,7 +10,7 @@ from typing import Any
 from dominds.llm.messages import Message, Role
 from remediation.evaluation.dialogs import Dialog, Turn
 
-LEAST_CHARS = 40  # of a quoted sentence: shorter ones may be said by anybody
+LEAST_CHARS = 40  # of a quoted sentence: a shorter one may occur in any message
 QUOTE = re.compile(r"\s{0,3}>\s?(?!>)(.*)")
 SENTENCE_END = re.compile(r"(?<=[.!?])\s+")
 

@@ -10,15 +10,15 @@ from hypothesis import strategies as st
 
 from remediation.config import RELEVANCES
 from remediation.similarity.embeddings import (
+    CACHED_SECONDS,
     GLANCE_CHARACTERS,
     GLANCE_PARTS,
     RELEVANCE,
-    REMEMBERED_SECONDS,
     RETRY_SECONDS,
+    CachingEmbedder,
     LexicalEmbedder,
     MiniLMEmbedder,
     PacedEmbedder,
-    RememberingEmbedder,
     best_embedder,
     embedder,
     parts_of,
@@ -128,11 +128,11 @@ def test_similarity_is_the_same_both_ways(a: str, b: str) -> None:
 
 def test_a_text_is_embedded_once_in_five_minutes() -> None:
     clock, inner = Clock(), Recorded("inner")
-    remembering = RememberingEmbedder(inner, clock)
+    remembering = CachingEmbedder(inner, clock)
     remembering.embed(["a", "b", "a"])
-    clock.now = REMEMBERED_SECONDS - 1
+    clock.now = CACHED_SECONDS - 1
     remembering.embed(["b", "c"])
-    clock.now = REMEMBERED_SECONDS + 1
+    clock.now = CACHED_SECONDS + 1
     remembering.embed(["a", "c"])
     assert inner.asked == [["a", "b"], ["c"], ["a"]]
 

