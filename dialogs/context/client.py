@@ -18,8 +18,10 @@ from remediation.context import Unit
 
 @dataclass(frozen=True, slots=True)
 class SystemMessage:
-    """An instruction, and the number of messages of the view that it follows.
-    To a model that takes none there it goes as the user's, and marked."""
+    """A client's instruction that stands behind the first ``at`` messages of the view.
+
+    ``as_user``: it is sent as a marked message of the user, to a model that takes no system message there.
+    """
 
     at: int
     text: str
@@ -49,9 +51,9 @@ def system_messages_of(
     """Return the client's system messages beside its instructions: those that lead, as one text, and the others
     in place.
 
-    Each stands where it was said: before the first unit that is of later turns alone, so that it follows a
-    summary of what went before it. A message with nothing before it belongs to the leading text; but for a model
-    that ``takes_several`` at the beginning, those that stood there stay messages.
+    Each stands where it was said: before the first unit that is made of later turns only, and so behind a summary of
+    the turns before it. Messages with nothing before them join the leading text. But if the model ``takes_several`` at
+    the beginning, those that the client put there stay messages of their own.
     """
     client = client_of(dialog)
     stored: list[tuple[int, str]] = (client.system_messages if client else None) or []
@@ -69,7 +71,7 @@ def system_messages_of(
 
 
 def params_of(dialog: Dialog) -> dict[str, Any]:
-    """Return what the client's newest request asks of the model, in the words of chat completions."""
+    """Return the settings for the model in the client's newest request, by their names in chat completions."""
     client = client_of(dialog)
     return (client.params if client else None) or {}
 
@@ -77,7 +79,7 @@ def params_of(dialog: Dialog) -> dict[str, Any]:
 def required_tool_of(dialog: Dialog) -> str:
     """Return the tool that the client insists on for the next answer, ``ANY_TOOL``, ``NO_TOOL``, or nothing.
 
-    An agent that has tools of its own is not kept from all, and merely shown none of the client's.
+    ``NO_TOOL`` does not hold for an agent with tools of its own, which is merely offered none of the client's.
     """
     client = client_of(dialog)
     required = client.required_tool if client else ""

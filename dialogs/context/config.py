@@ -1,4 +1,4 @@
-"""Context breaking's configuration: ``context.yaml``, under the edits that an operator made on the settings page."""
+"""Context breaking's configuration: ``context.yaml``, overlaid by what an operator edited on the settings page."""
 
 from pathlib import Path
 from typing import Any
@@ -37,21 +37,21 @@ def _problems_of_file() -> list[Problem]:
     reading = _file()
     if not reading.usable:
         return reading.problems
-    config, value = parse_context_config(_merge(reading), reading.file)
-    return [*reading.problems, *value, *limits_below_floor(config, reading.file)]
+    config, faults = parse_context_config(_merge(reading), reading.file)
+    return [*reading.problems, *faults, *limits_below_floor(config, reading.file)]
 
 
 def save_edits(content: dict[str, Any]) -> list[Problem]:
     """Keep an operator's edits if they are valid as a whole; otherwise keep nothing and return the problems."""
-    config, value = parse_context_config(_laid_over(_content(_file()), content))
-    value += limits_below_floor(config)
-    if not value:
+    config, faults = parse_context_config(_laid_over(_content(_file()), content))
+    faults += limits_below_floor(config)
+    if not faults:
         ContextSettings.objects.update_or_create(singleton=True, defaults={"config": content})
-    return value
+    return faults
 
 
 def with_settings(written: str) -> tuple[ContextConfig, list[Problem]]:
-    """Return the configuration in force under unsaved settings of ``context.yaml``, and what is wrong with these.
+    """Return the configuration in force overlaid by unsaved settings as in ``context.yaml``, and their problems.
 
     Raises ``BadYaml``.
     """

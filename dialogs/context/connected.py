@@ -1,7 +1,7 @@
 """The providers that were connected on the page, as entries of the catalog, and the tool servers that were added there.
 
-A process reads them once, and again when another one has changed them: a mark in Redis says so. It is looked at where a
-dialog is taken up and where pages list models, not at each read of the catalog.
+A process reads them once, and again after another process has changed them, which a mark in Redis tells. The mark is
+read when a worker claims a dialog and when a page lists models, not at each read of the catalog.
 """
 
 from dataclasses import dataclass, field
@@ -25,9 +25,9 @@ from dominds.redaction import remember
 
 log = structlog.get_logger(__name__)
 
-MARK = "dominds:connected"  # another value after each change
+MARK = "dominds:connected"  # a key whose value is another one after each change
 LEARNED = "dominds:learned"  # traits that refusals taught, by provider and model
-LEARNED_SECONDS = 30 * 24 * 3600  # since the last lesson: a model may take by then what it refused
+LEARNED_SECONDS = 30 * 24 * 3600  # after the last lesson: by then a model may accept what it refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def connected() -> Connected:
     """Return entries by provider id, the same object until they change."""
     if _known is not None:
         return _known.entries
-    # In a transaction, for which others wait, Redis is not asked; what is read then is read again next time.
+    # Redis is not asked in a transaction, for which others may wait. Without a mark, the next ``follow`` reads again.
     return _read(None if connection.in_atomic_block else _mark())
 
 
@@ -66,7 +66,7 @@ def tool_servers() -> tuple[AddedServer, ...]:
 
 
 def follow() -> None:
-    """Read providers and servers again if somebody has changed them. Without Redis, what is known stays."""
+    """Read providers and servers again if somebody has changed them. Without Redis they stay as they were read."""
     mark = _mark()
     if _known is not None and mark != _known.mark:
         _read(mark)
@@ -94,7 +94,7 @@ def remove(kind: type[ConnectedProvider | ToolServer], pk: str) -> bool:
 
 
 def share_learned(model: ModelInfo) -> None:
-    """Hand what the model's refusals taught to all processes, those of later starts included."""
+    """Share the traits learned from the model's refusals with all processes, those that start later included."""
 
     def share() -> None:
         try:
@@ -136,9 +136,9 @@ def _mark() -> bytes | None:
 
 
 def _read(mark: bytes | None) -> Connected:
-    """Read both tables. ``mark`` was looked at before, so what changes meanwhile is read next time.
+    """Read both tables. ``mark`` was read before them, so that a change in between is noticed next time.
 
-    Before the first migration there is nothing.
+    Before the first migration there are no entries.
     """
     global _known  # noqa: PLW0603 - one catalog in a process
     try:
@@ -154,7 +154,8 @@ def _read(mark: bytes | None) -> Connected:
 
 def _entry(row: ConnectedProvider) -> dict[str, Any]:
     """Return a row in the words of ``llm.yaml``, except for the key."""
-    named = {urlsplit(address).netloc for _, address in settings.LOCAL_SERVERS}  # by the operator, in the environment
+    # Servers that the operator named in the environment may have private addresses.
+    named = {urlsplit(address).netloc for _, address in settings.LOCAL_SERVERS}
     if urlsplit(row.base_url).netloc not in named:
         outbound_http.guard(row.base_url, allow_private=settings.PRIVATE_WEBHOOKS)
     entry: dict[str, Any] = {"name": row.name, "apiType": row.kind, "baseUrl": row.base_url}

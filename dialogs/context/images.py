@@ -1,4 +1,4 @@
-"""Images of a request: which of them are sent, and their bytes, which views do without."""
+"""Images of a request: which of them are sent, and their bytes, which views do not hold."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -39,8 +39,7 @@ def unseen_images(model: ModelInfo) -> str:
 
 
 def sendable(messages: tuple[Message, ...], model: ModelInfo) -> tuple[tuple[Message, ...], int]:
-    """Put a line in place of each image that the model cannot see, and of the oldest where a request cannot take
-    all.
+    """Replace images by lines of text: all of them if the model sees none, else the oldest that a request cannot take.
 
     Returns the messages, and how many of them were changed.
     """
@@ -74,7 +73,7 @@ def unsent(messages: tuple[Message, ...], model: ModelInfo) -> str:
 
 
 def bounds_of(model: ModelInfo) -> ImageBounds:
-    """Return the bounds of the model's server, or the settings' where it states none."""
+    """Return the bounds of the model's server. Those of the settings hold if they are lower, or it states none."""
     stated = model.image_bounds
     most, most_bytes = REQUEST_IMAGES.within(stated.most), REQUEST_IMAGE_BYTES.within(stated.most_bytes)
     return replace(stated, most=most, most_bytes=most_bytes)
@@ -87,7 +86,7 @@ def _bounds_in_words(bounds: ImageBounds) -> str:
 
 
 Size = tuple[int, int, int]
-"""Images, their bytes, and how many of them are large."""
+"""The number of images, their bytes, and how many of them are large."""
 
 
 def _size(message: Message, bounds: ImageBounds) -> Size:
@@ -97,8 +96,8 @@ def _size(message: Message, bounds: ImageBounds) -> Size:
 
 
 def oldest_beyond(sizes: Sequence[Size], bounds: ImageBounds) -> int:
-    """Count how many of the oldest do not fit. Half of the room is freed, so that the same ones are left out for
-    a while as more are added.
+    """Return how many of the oldest messages with images do not fit. Half of the room is freed at once, so that the
+    number stays the same for a while as images are added.
     """
     first, images, size, large = 0, 0, 0, 0
     for number, (more, longer, larger) in enumerate(sizes):
@@ -120,13 +119,13 @@ def with_image_bytes(request: Request, dialog_id: UUID) -> Request:
     keys = {part.key for message in request.with_parts for part in message.parts if isinstance(part, ImagePart)}
     if not keys:
         return request
-    result = dict(Attachment.objects.filter(dialog_id=dialog_id, sha256__in=keys).values_list("sha256", "content"))
-    messages = (_fill(message, result) if message.parts else message for message in request.messages)
+    contents = dict(Attachment.objects.filter(dialog_id=dialog_id, sha256__in=keys).values_list("sha256", "content"))
+    messages = (_fill(message, contents) if message.parts else message for message in request.messages)
     return replace(request, messages=tuple(messages))
 
 
-def _fill(message: Message, value: Mapping[str, Any]) -> Message:
-    if any(isinstance(part, ImagePart) and part.key not in value for part in message.parts):
+def _fill(message: Message, contents: Mapping[str, Any]) -> Message:
+    if any(isinstance(part, ImagePart) and part.key not in contents for part in message.parts):
         return without_images(message, "could not be read")
-    parts = (replace(part, content=bytes(value[part.key])) for part in message.parts if isinstance(part, ImagePart))
+    parts = (replace(part, content=bytes(contents[part.key])) for part in message.parts if isinstance(part, ImagePart))
     return replace(message, parts=tuple(parts))

@@ -28,7 +28,7 @@ def catalog() -> Catalog:
 
 
 def model_of(subject: Dialog | Agent) -> ModelInfo:
-    """Return the catalog's entry for a model, with what its refusals taught. Raises ``UnknownModel``."""
+    """Return the subject's model from the catalog, with traits learned from refusals. Raises ``UnknownModel``."""
     if isinstance(subject, Dialog):
         return with_learned(catalog().model(subject.provider_id, subject.model_id))
     return with_learned(catalog().model(subject.provider, subject.model))
@@ -41,10 +41,10 @@ def models_in_use() -> set[ModelInfo]:
 
 
 def loaded_limit(model: ModelInfo) -> LoadedLimit | LimitUnavailable | None:
-    """Ask the server with how long a window the model runs; answers are kept for two seconds. None: it cannot be asked,
-    or is a vendor's, whose window is stated.
+    """Ask the server for the window that the model runs with; answers are cached for two seconds. Returns None if the
+    server cannot be asked, or is a vendor's and the catalog states the window.
 
-    In a transaction, for which others wait, it is not asked again.
+    In a transaction, for which others may wait, an answer of any age is taken.
     """
     ask = model.kind.loaded_window
     if ask is None or not _is_asked(model):
@@ -65,8 +65,9 @@ def _any_age_in_transaction() -> AbstractContextManager[None]:
 
 
 def as_served(model: ModelInfo) -> ModelInfo:
-    """Return the model with the sight that its server reports, where the catalog does not state its modalities.
-    The server is asked as for the window.
+    """Return the model with or without images as its server reports, if the catalog does not state its modalities.
+
+    Answers are cached as in ``loaded_limit``.
     """
     if model.kind.sees is None or model.states_modalities:
         return model
@@ -91,12 +92,12 @@ def counted_by_server(model: ModelInfo, text: str) -> int | None:
 
 
 def thresholds_of_model(model: ModelInfo) -> Thresholds:
-    """Return the thresholds: of the server's window, else of the catalog's where the model may use that."""
+    """Return the thresholds under the server's window, or the catalog's if the model may be used with that."""
     return thresholds_under(model, loaded_limit(model))
 
 
 def thresholds_under(model: ModelInfo, loaded: LoadedLimit | LimitUnavailable | None) -> Thresholds:
-    """Return the thresholds under the window that the server reported, which comes before the catalog's."""
+    """Return the thresholds under the window that the server reported, which has precedence over the catalog's."""
     stated = stated_thresholds(model)
     match loaded:
         case LoadedLimit(tokens, source):
@@ -139,7 +140,7 @@ def unusable_reason(subject: Dialog | Agent) -> str:
 
 
 def missing_key(subject: Dialog | Agent) -> str:
-    """Tell people that the key of the model's provider is not there; empty where it is, or none is asked for."""
+    """Tell people that the key of the model's provider is missing; empty if it is there, or none is needed."""
     try:
         key_of(model_of(subject))
     except (AuthFailed, UnknownModel) as error:
@@ -148,8 +149,8 @@ def missing_key(subject: Dialog | Agent) -> str:
 
 
 def larger_models(dialog: Dialog) -> list[tuple[str, int]]:
-    """Return models that may have a larger window than the dialog's, as ``provider/model`` with its tokens, smallest
-    first, and then with a 0 those whose window only their server knows.
+    """Return models that may have a larger window than the dialog's, as ``provider/model`` with the window in tokens,
+    smallest first. Those whose window only their server knows come last, with 0.
     """
     now = thresholds_of(dialog).context_limit or 0
     known = [
@@ -173,8 +174,8 @@ def _others(dialog: Dialog) -> list[ModelInfo]:
 
 
 def offered_models() -> list[ModelInfo]:
-    """Return the models that can be chosen, by provider: nothing is known against them, their keys are there, and
-    a server of one's own has been named by somebody.
+    """Return the models that can be chosen, sorted by provider. They are usable and have their keys, and if their
+    server is local, somebody has named it.
 
     No server is asked.
     """
@@ -188,7 +189,7 @@ def offered_models() -> list[ModelInfo]:
 
 
 def policy_of(subject: Dialog | Agent) -> Choice:
-    """Return the one compaction policy in force, by what was chosen and the kind of the model."""
+    """Return the compaction policy in force, by the choice of dialog or agent and by the model's family."""
     try:
         return policy_for(subject, model_of(subject).kind.family)
     except UnknownModel:
@@ -196,7 +197,7 @@ def policy_of(subject: Dialog | Agent) -> Choice:
 
 
 def policy_for(subject: Dialog | Agent, family: str) -> Choice:
-    """Choose a policy. A proxy's rewrites unless it names none: guidance does not help an agent without tools."""
+    """Choose a policy. An agent that only rewrites help, such as a proxy, has retention unless a policy is named."""
     agent, named = (
         (subject.agent, subject.chosen_policy) if isinstance(subject, Dialog) else (subject, subject.context_policy)
     )
@@ -205,7 +206,7 @@ def policy_for(subject: Dialog | Agent, family: str) -> Choice:
 
 
 def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgement:
-    """Judge the last report that counts by the present limits; gray while none counts."""
+    """Judge the last report by the present limits; the level is unknown while there is no report."""
     thresholds = thresholds or thresholds_of(dialog)
     if dialog.report == Dialog.Report.AWAITING:
         return AWAITING_REPORT
@@ -216,6 +217,6 @@ def judgement_of(dialog: Dialog, thresholds: Thresholds | None = None) -> Judgem
 
 
 def health_of(dialog: Dialog, thresholds: Thresholds | None = None) -> dict[str, Any]:
-    """Return the indicator's data."""
+    """Return the data of the health indicator, as JSON."""
     thresholds = thresholds or thresholds_of(dialog)
     return json_shapes.health(dialog, judgement_of(dialog, thresholds), thresholds)

@@ -2,14 +2,14 @@
 
 from dialogs.models import Dialog
 
-FORK = " (fork)"  # ends the title of one
-MOST_ANCESTORS = 200  # bounds a walk; each is a statement
+FORK = " (fork)"  # the end of a branch's title
+MOST_ANCESTORS = 200  # bounds the walk, which takes one query for each
 
 
 def lineage(dialog: Dialog) -> list[Dialog]:
-    """Return the dialog, then what it branched off, and so on.
+    """Return the dialog, then the dialog from which it branched off, and so on.
 
-    Each stands for the positions from its ``own_from`` on, up to the ``own_from`` of the one before it.
+    Each owns the turns from its ``own_from`` on, up to the ``own_from`` of the dialog before it in this list.
     """
     line = [dialog]
     while len(line) < MOST_ANCESTORS and (origin := line[-1].forked_from) is not None:
@@ -18,5 +18,5 @@ def lineage(dialog: Dialog) -> list[Dialog]:
 
 
 def owner_of(dialog: Dialog, position: int) -> Dialog:
-    """Return the dialog that owns the turn before this position: branches at one place have one origin."""
+    """Return the dialog that owns the turn before ``position``, so that all branches at one place have one origin."""
     return next((kin for kin in lineage(dialog) if kin.own_from < position), lineage(dialog)[-1])

@@ -1,6 +1,6 @@
 """The two kinds of call that a dialog makes for its conversation.
 
-All that differs between them stands here: whoever builds, sends and stores a request treats both alike.
+All their differences are here, so code that builds, sends and stores requests treats both alike.
 """
 
 from collections.abc import Mapping
@@ -18,11 +18,11 @@ from remediation.tokens.calibration import Counted
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A call for what comes next in the conversation: people see its text as it streams, and a policy may ``watch`` it.
+    """A call for the next answer of the conversation. People see its text as it streams, and a policy may ``watch`` it.
 
-    ``asked`` and ``required_tool`` are what the client wants of the model and insists on. ``output`` is in tokens; None
-    leaves it to the provider. ``counted`` is the prompt, where it was counted, ``est_tokens`` what it is expected to
-    be reported as.
+    ``asked`` are the client's settings for the model, ``required_tool`` is the tool that the client insists on.
+    ``output`` bounds the answer in tokens; None leaves that to the provider. ``counted`` is the prompt, if it was
+    counted, and ``est_tokens`` the prompt tokens that the provider is expected to report.
     """
 
     purpose: ClassVar = Generation.Purpose.REPLY
@@ -48,8 +48,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class ForcedClear:
-    """A call that only ``clear_mind`` answers, the way out of a full context: nothing is brought back into it, nothing
-    that a client asks for holds, and its answer is not cut. Its guidance asks for the tool in words."""
+    """A call that only ``clear_mind`` answers: the way out of a full context.
+
+    It recalls nothing, ignores what a client asks for, and no policy watches its answer. Its guidance asks for the tool
+    in words.
+    """
 
     purpose: ClassVar = Generation.Purpose.FORCED_CLEAR
     streams: ClassVar = False

@@ -1,6 +1,6 @@
-"""The tools that a dialog's request describes, for what lies below the room of tools.
+"""The tools that a dialog's request describes, for code that must not import ``dialogs.tools``.
 
-That room says here, when Django starts, what it would offer.
+``dialogs.apps`` registers the function that knows them when Django starts.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,5 +19,5 @@ def offer_tools_by(offer: OfferTools) -> None:
 
 
 def tools_offered(dialog: Dialog, served: Served) -> tuple[ToolSpec, ...]:
-    """Return the tools that the dialog's next request would describe. Servers of tools may be asked for theirs."""
+    """Return the tools that the dialog's next request would describe. Tool servers may be asked for their tools."""
     return tuple(tool for offer in _offers for tool in offer(dialog, served))

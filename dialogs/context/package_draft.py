@@ -17,8 +17,11 @@ TELLING = ("path", "file", "name", "query", "url", "command", "id", "seq")  # ar
 
 
 def draft_package(dialog: Dialog, answer: str | None = None) -> str:
-    """The outline that guidance asks the agent for, filled with what the rows know. Never in a transaction: it reads
-    and searches a hundred texts. ``answer`` is one that is not stored yet, to the message under way."""
+    """Draft a re-entry package from stored rows, in the outline that guidance asks agents for.
+
+    Call it outside of transactions: it reads and searches a hundred texts. ``answer`` is an answer to the message under
+    way that is not stored yet.
+    """
     turns = dialog.turns.filter(position__isnull=False)
     asked = turns.filter(role=Turn.Role.USER).order_by("position").values_list("text", flat=True)
     newest = turns.filter(round_number=dialog.round_number).exclude(role=Turn.Role.NOTICE).order_by("-position")

@@ -1,4 +1,4 @@
-"""Prepared rewrites, made while a dialog rests. One is used while all that it was made from still holds."""
+"""Prepared rewrites, made while a dialog rests. One is used only if all that it was made from is unchanged."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -31,23 +31,23 @@ class Prepared:
 
 
 def is_wanted(dialog: Dialog) -> bool:
-    """Check whether to prepare: only for people, who wait. A program's next request follows at once, or never."""
+    """Check whether to prepare rewrites: only for people. A program's next request follows at once, or never."""
     agent = dialog.agent
     return agent.prepare_rewrites and agent.kind.prepares_rewrites and dialog.origin == Dialog.Origin.PERSON
 
 
 def is_known(dialog: Dialog, policy: str, sizes: Sizes) -> bool:
-    """Check whether this rewrite was prepared, or tried in vain: once is enough."""
+    """Check whether this rewrite was prepared already, or tried in vain."""
     return _row_in_force(dialog, policy, sizes) is not None
 
 
 def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
-    """Return the prepared rewrite with all that came since, word for word; None where none still gains enough."""
+    """Return the prepared rewrite, followed by the units since then; None if there is none, or it frees too little."""
     row = _row_in_force(dialog, policy, sizes)
     if row is None or row.content is None:
         return None
     try:
-        result = Prepared(_follow(row.content, sizes, row.covers), dict(row.prompts))
+        result = Prepared(_from_json(row.content, sizes, row.covers), dict(row.prompts))
     except UNREADABLE as error:
         log.warning("prepared_rewrite_unreadable", dialog_id=str(dialog.pk), error=repr(error))
         return None
@@ -115,7 +115,8 @@ def _to_json(rewritten: Rewritten, before: Units) -> dict[str, Any]:
     }
 
 
-def _follow(content: Mapping[str, Any], sizes: Sizes, covers: int) -> Rewritten:
+def _from_json(content: Mapping[str, Any], sizes: Sizes, covers: int) -> Rewritten:
+    """Read a rewrite that was made of the first ``covers`` units, and add the units that follow them."""
     by_id = {unit.id: unit for unit in sizes.units}
     head = (
         by_id[item["stays"]] if "stays" in item else _count(unit_from_json(item), sizes) for item in content["view"]

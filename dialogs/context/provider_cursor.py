@@ -10,7 +10,7 @@ from dominds.llm.catalog.catalog import ModelInfo
 
 
 def cursor_of(dialog: Dialog, model: ModelInfo, purpose: str = "") -> str:
-    """Return what the newest call to this model gave to hand back, for the conversation or for a side purpose."""
+    """Return the cursor of the newest call to this model, in the conversation or for a side ``purpose``; else empty."""
     if not model.has_cursor:
         return ""
     if purpose:

@@ -1,8 +1,7 @@
-"""Reminders in the conversation: they stand where they became due, and are stated again behind newer turns when
-they changed.
+"""Reminders in the conversation: they are stated once, and again behind newer turns after they have changed.
 
-Nothing that was sent before them changes, so caches and signed reasoning hold. Statements are the runtime's own;
-they are kept on the dialog's row and start over with each epoch of its context.
+No message that was sent before changes, so provider caches and signed reasoning stay valid. The statements are stored
+in the dialog's row, and start over with each epoch of its context.
 """
 
 from collections.abc import Sequence
@@ -25,7 +24,7 @@ NONE_LEFT = "[Runtime: your reminders were deleted. None holds now]"
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """``lines`` are the reminders that it states, ``at`` the number of messages of the view that stand before it."""
+    """A message that states the reminders, one per line of ``lines``, behind the first ``at`` messages of the view."""
 
     at: int
     lines: str
@@ -42,7 +41,7 @@ Statements = tuple[Statement, ...]
 
 
 def statements_of(dialog: Dialog, messages: int, *, is_new_epoch: bool = False) -> Statements:
-    """Return this epoch's statements and, after ``messages`` messages of the view, what holds now if it differs."""
+    """Return this epoch's statements, with another one behind ``messages`` messages if the reminders have changed."""
     stored: list[list[Any]] = [] if is_new_epoch else dialog.statements
     stated = tuple(Statement(at, lines, not number) for number, (at, lines) in enumerate(stored))
     lines = lines_of(dialog)
@@ -56,12 +55,12 @@ def as_rows(statements: Statements) -> list[list[Any]]:
 
 
 def in_order(system: Sequence[SystemMessage], statements: Statements) -> list[SystemMessage | Statement]:
-    """Sort what stands between the messages of a view. In one place the client's words, said first, go first."""
+    """Sort the client's system messages and the statements by place. In one place the client's come first."""
     return sorted((*system, *statements), key=attrgetter("at"))
 
 
 def interleave(messages: Sequence[Message], between: Sequence[SystemMessage | Statement]) -> tuple[Message, ...]:
-    """Return a view's messages with all of these in their places."""
+    """Return a view's messages with those ``between`` them in their places."""
     result, start = list[Message](), 0
     for one in between:
         result += (*messages[start : one.at], one.message)
@@ -70,7 +69,7 @@ def interleave(messages: Sequence[Message], between: Sequence[SystemMessage | St
 
 
 def lines_of(dialog: Dialog) -> str:
-    """Return the present reminders, one a line."""
+    """Return the present reminders, one per line."""
     result = _reminders(dialog.pk) if dialog.has_reminders else []
     return "\n".join(f"[reminder {pk}] {text}" for pk, text in result)
 

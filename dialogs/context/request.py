@@ -1,6 +1,8 @@
-"""The request for one generation. While nothing is rewritten it only grows: instructions, tools and all that was sent
-stay as they were, so that provider caches and signed reasoning hold. What is meant for one request alone stands
-last."""
+"""The request for one generation.
+
+Until something is rewritten, requests only grow: instructions, tools and all earlier messages stay as they were sent,
+so that provider caches and signed reasoning stay valid. Messages that belong to one request alone stand last.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -25,7 +27,7 @@ CALL_THIS = "[Runtime: the program that you talk to expects a call of {}, and no
 
 @dataclass(frozen=True, slots=True)
 class Once:
-    """The end of one request alone. ``called`` is a tool that it asks for in words."""
+    """The messages that end this request and are in no other. ``called`` is a tool that they ask for."""
 
     goes_on: bool = False
     recalled: str = ""
@@ -43,10 +45,12 @@ class Once:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A request with what is remembered of it. ``chars`` counts everything sent, ``offered`` are its tools as JSON.
+    """A request with the facts about it that are stored. ``chars`` counts everything sent, ``offered`` is its tools as
+    JSON.
 
-    ``beginning`` is a digest of what the epoch's requests begin with. Of an answer that was ``bound_to_once``, to what
-    stood in this request alone, the provider would refuse the reasoning in the next one.
+    ``beginning`` is a digest of what all requests of an epoch begin with; ``frame`` adds system messages, reminders and
+    recalled text. ``bound_to_once``: the answer's reasoning is bound to the messages that end this request, so the
+    provider would refuse it in the next one.
     """
 
     request: Request
@@ -71,7 +75,8 @@ class Prepared:
 class Form:
     """The form of request that a model takes, as far as its refusals tell.
 
-    ``takes_system``: system messages besides the first. ``cursor`` is what its provider wants back.
+    ``takes_system``: it takes system messages besides the first. ``cursor`` is what its provider wants back from the
+    last call.
     """
 
     can_force: bool = True
@@ -86,8 +91,8 @@ def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form
     tools, force, called = _insist(call, model, form)
     offered = _tools_json(tools)
     messages, left_out = sendable(view.messages, model)
-    unlike = (str(left_out),) if left_out else ()
-    beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *unlike)
+    images_left_out = (str(left_out),) if left_out else ()
+    beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *images_left_out)
     is_new_epoch = beginning != dialog.beginning
     statements = statements_of(dialog, len(view.messages), is_new_epoch=is_new_epoch)
     recalled = call.recalled.text
@@ -106,11 +111,11 @@ def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form
         is_plain=view.is_plain,
     )
     beside = (*(one.message for one in in_order(system, statements)), *added)
-    ours = "".join(message.text for message in system)
     reminders = statements[-1].lines if statements else ""
+    between = "".join(message.text for message in system) + reminders + recalled
     return Prepared(
         request=request,
-        frame=_digest(model.provider_id, model.model_id, instructions, ours + reminders + recalled, offered, *unlike),
+        frame=_digest(model.provider_id, model.model_id, instructions, between, offered, *images_left_out),
         base=view.base,
         chars=len(instructions) + view.chars + chars_of(beside) + len(offered),
         guided=bool(call.guidance),

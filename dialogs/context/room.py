@@ -14,14 +14,14 @@ from remediation.budget import package_room
 from remediation.context import Units
 from remediation.strategies.masking import ALL_SHOWN, LEFT_OUT_MESSAGES, LeftOut, to_leave_out, without
 
-FRAME_TOKENS = 8_000  # instructions, tools and reminders, at most in general
-SHORT_ANSWER = 4_000  # tokens: a re-entry package, a summary
+FRAME_TOKENS = 8_000  # assumed for instructions, tools and reminders until they are counted
+SHORT_ANSWER = 4_000  # tokens of output for a re-entry package or a summary
 MARK = (Message(Role.USER, LEFT_OUT_MESSAGES),)
 
 
 def with_room_for_package(view: View, served: Served, sizes: ViewSizes, reported: int, guidance: str) -> View:
-    """Return the view that leaves room to write a re-entry package: for one request alone, old tool output and then
-    the oldest messages are marked as left out. ``reported`` tokens had the last prompt, 0 where that is unknown.
+    """Return a view that leaves room to write a re-entry package: for this request alone, old tool output and then the
+    oldest messages are left out, behind a mark. ``reported`` is the last prompt in tokens, 0 if that is unknown.
     """
     window = served.thresholds.context_limit
     if window is None:
@@ -38,13 +38,15 @@ def with_room_for_package(view: View, served: Served, sizes: ViewSizes, reported
 
 
 def left_out_for_package(units: Units, own: Sizes, reported: int, guidance: str) -> LeftOut:
-    """Choose what surely makes the room: what stays may be denser than estimated, and what is left out sparser."""
+    """Choose what to leave out so that the package surely fits: the rest may have more tokens than estimated, and the
+    part left out fewer.
+    """
     most = max(own.most(own.prompt + own.count_text(guidance) + own.count(MARK)), reported)
     return to_leave_out(units, own.units, own.most_expected(own.budget.package_excess(most)), own.count)
 
 
 def package_tokens(served: Served, sizes: ViewSizes, guidance: str) -> int | None:
-    """Tokens of output to ask for where a re-entry package is to be written: no more than surely fits."""
+    """Return the tokens of output to ask for when a re-entry package is to be written: no more than surely fit."""
     window = served.thresholds.context_limit
     return output_tokens(served, sizes, SHORT_ANSWER, guidance, shortest=package_room(window) if window else 0)
 
@@ -57,8 +59,9 @@ def output_tokens(
     recalled: Recall = NOTHING,
     shortest: int = SHORTEST_ANSWER,
 ) -> int | None:
-    """Tokens of output to ask for; None leaves it to the provider. Only a request that may be near the end of the
-    window is counted for it."""
+    """Return the tokens of output to ask for; None leaves that to the provider. The request is counted only if it may
+    come near the end of the window.
+    """
     most = output_room(served.model, None, window=None, wanted=wanted)
     window = served.thresholds.context_limit
     if most is None or window is None:

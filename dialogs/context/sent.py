@@ -1,5 +1,7 @@
-"""Record of a request on its generation's row: enough to make it again, byte for byte, from turns, rewrites and parts
-that are stored once. No text of the request stands there, and guidance stands nowhere."""
+"""The record of a request on its generation's row: enough to build the request again, byte for byte, from turns,
+rewrites and parts that are stored once. The record holds no text of the request. The text of guidance is stored
+nowhere, only the version and the values of its prompt.
+"""
 
 import hashlib
 from base64 import urlsafe_b64decode, urlsafe_b64encode
@@ -36,20 +38,23 @@ class Category(StrEnum):
     IMAGES = "images"
 
 
-CHARS_PER_TOKEN = 4  # of a request that nobody counted, and as many as an image counts for
+CHARS_PER_TOKEN = 4  # assumed for requests that were not counted, and for the tokens of images
 
 StoredUse = tuple[str, str, str]  # name and version of a prompt, and the digest of the part that holds its values
-UNKNOWN: StoredUse = ("", "", "")  # a text that no prompt was made into
+UNKNOWN: StoredUse = ("", "", "")  # stands for a text that was not rendered from a prompt
 
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """``digest`` is the SHA-256 of the body as it went out. ``position`` is that of the last turn of the view, of which
-    the request holds ``messages``. ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts.
-    ``system`` are messages of that role in the middle: how many stand before each, and its part; ``as_user`` where the
-    model takes none. ``recalled`` are turns with the parts of their texts.
-    ``results_left_out`` and ``units_left_out`` are those of ``LeftOut``. ``sizes`` are characters by category, up to
-    the last that has any; an image has four a token."""
+    """The record of one request. ``digest`` is the SHA-256 of the body as it went out.
+
+    ``position`` is that of the view's last turn, ``messages`` the number of messages of the whole view.
+    ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts. ``system`` are the client's system
+    messages in the middle: how many messages stand before each, and the digest of its part; ``as_user`` if the model
+    takes none there. ``recalled`` are turns with the numbers of the passages in them. ``results_left_out`` and
+    ``units_left_out`` are those of ``LeftOut``. ``sizes`` are characters by category, without zeros at the end; an
+    image counts as four characters per token.
+    """
 
     digest: str = ""
     epoch: int = 0
@@ -74,8 +79,9 @@ class Sent:
 
     @property
     def stored(self) -> str:
-        """Values by place, up to the last that says anything: with their names, and as numbers of the database's JSON,
-        they took twice as many bytes of each row."""
+        """Return the values as a JSON text, without empty ones at the end. By name, and as the database's own JSON,
+        they took twice as many bytes of each row.
+        """
         values = [_short(getattr(self, name)) if name in _DIGESTS else getattr(self, name) for name in _PLACES]
         while values and not values[-1]:
             values.pop()
@@ -91,12 +97,28 @@ class Sent:
         return cls(**values)
 
 
-# What is stored must stay readable: what is new comes last.
-_PLACES = tuple(
-    """
-    digest position messages sizes instructions tools traits output epoch statements recalled system as_user goes_on
-    nudge guidance called force results_left_out units_left_out
-    """.split()
+# The order of the values in a row. Stored rows must stay readable, so new names are added at the end.
+_PLACES = (
+    "digest",
+    "position",
+    "messages",
+    "sizes",
+    "instructions",
+    "tools",
+    "traits",
+    "output",
+    "epoch",
+    "statements",
+    "recalled",
+    "system",
+    "as_user",
+    "goes_on",
+    "nudge",
+    "guidance",
+    "called",
+    "force",
+    "results_left_out",
+    "units_left_out",
 )
 _DIGESTS = frozenset({"digest", "instructions", "tools", "traits", "statements"})
 
@@ -170,7 +192,7 @@ def record_request(
 
 
 def _without_last_zeros(sizes: list[int]) -> tuple[int, ...]:
-    """Drop zeros at the end: most requests have at most four categories, and a zero takes 12 bytes of a row."""
+    """Drop zeros at the end, to keep rows short: most requests have at most four categories."""
     while sizes and not sizes[-1]:
         sizes.pop()
     return tuple(sizes)
@@ -185,12 +207,12 @@ def _values(use: Use) -> str:
 
 
 def sizes_of(sent: Sent) -> dict[Category, int]:
-    """Return characters by category; nothing for an older row."""
+    """Return characters by category; empty for rows stored before there were sizes."""
     return dict(zip(Category, (*sent.sizes, *[0] * len(Category)), strict=False)) if sent.sizes else {}
 
 
 def est_tokens_of(generation: Generation) -> int:
-    """Estimate the tokens of a prompt: as pages told them before, where it was counted, or by its characters."""
+    """Return the estimated tokens of a prompt: as pages showed them before it was sent, as counted or by length."""
     return generation.est_tokens or generation.est_prompt_tokens or generation.request_chars // CHARS_PER_TOKEN
 
 

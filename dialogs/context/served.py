@@ -13,13 +13,14 @@ from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from health.levels import Thresholds
 from remediation.policies.policy import Policy
 
-_parts = attrgetter("parts")  # of a thousand messages, often
+_parts = attrgetter("parts")  # read from each message of a view, often a thousand
 
 
 @dataclass(frozen=True)
 class Served:
-    """A model and the compaction policy in force. Its server is asked for the limits once,
-    when they are first needed."""
+    """A model and the compaction policy in force. The model's server is asked for the limits once, when they are first
+    needed.
+    """
 
     model: ModelInfo
     policy: Policy
@@ -40,22 +41,22 @@ class Served:
 
     @property
     def lacks_limit(self) -> bool:
-        """Check whether the window is unknown of a model that cannot be called without one."""
+        """Check whether the model cannot be called because its window is unknown."""
         return self.model.kind.needs_limit and self.thresholds.context_limit is None
 
     def with_sight_for(self, messages: Iterable[Message]) -> "Served":
-        """Return the same with the sight that the model's server reports, if the messages hold images."""
+        """Return the same, with or without images as the model's server reports, if the messages hold images."""
         return replace(self, model=as_served(self.model)) if any(map(_parts, messages)) else self
 
 
 def resolve_served(subject: Dialog | Agent) -> Served:
-    """Look it up. Raises ``UnknownModel``."""
+    """Look up model and policy. Raises ``UnknownModel``."""
     model = model_of(subject)
     return Served(model, policy_for(subject, model.kind.family).policy)
 
 
 def served_or_unknown(subject: Dialog | Agent) -> Served | UnknownModel:
-    """Look it up, with the error as a value: a request may still be stored, or refused for something else."""
+    """Look up model and policy, or return the error: a request may still be stored, or refused for another reason."""
     try:
         return resolve_served(subject)
     except UnknownModel as error:

@@ -1,4 +1,4 @@
-"""Estimated sizes of what the model would see, marked "est." wherever they are shown, and unknown to health."""
+"""Estimated sizes of what the model would see. They are marked "est." where they are shown, and never set a level."""
 
 import functools
 import math
@@ -43,23 +43,25 @@ from remediation.tokens.calibration import (
 )
 from remediation.tokens.counting import Counter, counter_for, is_vocabulary_known, vocabulary_for
 
-NEWEST_ANSWERS = 3  # tell how long the next one may be
+NEWEST_ANSWERS = 3  # the longest of these stands for the length of the next one
 
-# Of the newest text: enough to tell two vocabularies apart, little enough to count in milliseconds.
+# The newest text that a server counts to calibrate: enough to tell two vocabularies apart, and counted in milliseconds.
 SAMPLE_CHARS = 8_000
 
-# Of a message that no request to its model could hold:
-SHORT_CHARS = 1_000  # fit every window
-LEAST_CHARS_PER_TOKEN = 1.5
-# Of an estimate: what may fit is sent, and its provider decides. A model's own vocabulary is 4.4 % off at most.
+SHORT_CHARS = 1_000  # a shorter message fits every window
+LEAST_CHARS_PER_TOKEN = 1.5  # bounds the tokens of a text without counting it
+# The share of an estimate that a request surely has, by the source of the estimate. A message is refused only if that
+# share does not fit; otherwise its provider decides. Counts by a model's own vocabulary are 4.4 % off at most.
 SURE = {"calibrated": 0.95, "tokenizer": 0.8}
-COARSE = 0.6  # the same of characters
+COARSE = 0.6  # the share of an estimate by characters
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """``units`` are the view's, counted and classified; ``budget`` says what they, and all that stands beside them,
-    take of the window. ``factor`` corrects counts of text; ``counted`` is the whole prompt before any correction."""
+    """The sizes of a view. ``units`` are its units, counted and classified. ``budget`` is the room that they and the
+    rest of the request take in the window. ``factor`` corrects counts of text; ``counted`` is the whole prompt before
+    any correction.
+    """
 
     units: Units
     budget: Budget
@@ -88,21 +90,21 @@ class Sizes:
         return self.budget.prompt
 
     def margin(self, prompt: int) -> int | None:
-        """Return the tokens by which an estimated ``prompt`` may be too low, once reports have taught or something is
-        left out; None before.
+        """Return the tokens by which the estimate ``prompt`` may be too low. None if no report has calibrated it and
+        nothing is left out.
         """
         if self.left_out:
             return self.most(prompt + self.left_out) - least_of(self.left_out, self.factor) - prompt
         return margin_of(prompt, self.reported, self.factor) if self.source == "calibrated" else None
 
     def most(self, whole: int) -> int:
-        """Return the most tokens that the ``whole`` prompt may have, of which so many are estimated."""
+        """Return the most tokens that a prompt may have whose estimate is ``whole``."""
         if self.source != "calibrated":
             return max(round(whole * (1 + ESTIMATES_ERR)), self.reported or 0)
         return max(whole + margin_of(whole, self.reported, self.factor), self.reported or 0)
 
     def most_expected(self, tokens: int) -> int:
-        """Return the estimate of a part of the view that surely has so many ``tokens``."""
+        """Return how high the estimate of a part of the view must be for it to surely have ``tokens``."""
         return math.ceil(tokens * DENSEST * max(1.0, self.factor))
 
     def count(self, messages: Sequence[Message]) -> int:
@@ -168,7 +170,7 @@ def _budget_of(
     model: ModelInfo, thresholds: Thresholds, policy: Policy, facts: CountingFacts, frame: int, units: Units
 ) -> Budget:
     limit, window = policy.limit(facts), thresholds.context_limit
-    newest = units[-1] if units else None  # it may be a call under way
+    newest = units[-1] if units else None  # stays: it may be a call under way
     return Budget(
         limit=limit,
         window=window,
@@ -201,20 +203,20 @@ def _as_sent(units: Units, model: ModelInfo) -> list[Sequence[Message]]:
 
 
 def parts_tokens(messages: Sequence[Message], model: ModelInfo) -> int:
-    """Count images by their provider's rule; a model that sees none gets lines, which are not worth counting."""
+    """Count images by their provider's rule. For a model that sees none, lines stand for them, which count as 0."""
     parts = [part for message in with_parts(messages) for part in message.parts]
     return sum(part_tokens(part, model) for part in parts) if parts and not unseen_images(model) else 0
 
 
 def calibration_of(context_state: ContextState) -> Calibration | None:
-    """Return what its reports taught about its model; for dialogs older than the fit, their one factor."""
+    """Return the calibration by the dialog's reports. Dialogs from before the fit have only one factor."""
     if context_state.calibration_fit:
         return Calibration.of_numbers(context_state.calibration_fit)
     return Calibration.of_factor(context_state.calibration) if context_state.calibration else None
 
 
 def _first_calibration(model: ModelInfo, units: Units, counter: Counter) -> Calibration | None:
-    """Calibrate by the server's own tokenizer, where it offers one, until its first report tells more."""
+    """Calibrate by the server's own tokenizer, if it offers one, until the first report tells more."""
     if model.kind.count_tokens is None:
         return None
     text = "\n".join(unit.text for unit in units)[-SAMPLE_CHARS:]
@@ -282,7 +284,7 @@ def too_large(dialog: Dialog, served: Served, text: str) -> str:
 
 
 def _too_large(sizes: Sizes, budget: Budget) -> str:
-    """Say that the view of this budget, which is one message, has no room."""
+    """Say that a message has no room. The view of ``budget`` is that message alone."""
     tools = min(sizes.tools, budget.frame)
     told = f" tools est. {tools:,}," if tools else ""
     return (
@@ -294,10 +296,10 @@ def _too_large(sizes: Sizes, budget: Budget) -> str:
 
 
 def too_large_after_all(sizes: Sizes, policy: Policy) -> str:
-    """Say why a message that was sent and refused as too long cannot be answered, whatever goes from beside it; empty
-    where it may fit.
+    """Say why a message that the provider refused as too long cannot be answered, even if all else that may go is
+    removed; empty if it may fit.
 
-    The re-entry package stays beside it, or has to be written first where no policy rewrites.
+    The re-entry package stays. If the policy does not rewrite, there must be room to write one.
     """
     budget = sizes.budget
     if budget.window is None:
@@ -312,7 +314,7 @@ def too_large_after_all(sizes: Sizes, policy: Policy) -> str:
 
 
 def _sureness(sizes: Sizes) -> float:
-    """Return the share of an estimate that the request surely has."""
+    """Return the share of the estimate that the request surely has, 0 to 1."""
     model, source = sizes.model, sizes.source
     is_own = sizes.counter.name == vocabulary_for(model.model_id, model.tokenizer)
     if source == "tokenizer" and is_own and is_vocabulary_known(model.model_id, model.tokenizer):

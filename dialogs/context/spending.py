@@ -15,11 +15,11 @@ from dominds.llm.models.prices import Price, price_of
 from remediation.context import Economy
 from remediation.spending import Spending, Spent
 
-CACHE_KEPT = timedelta(minutes=5)  # by every provider at least, from the last request on
+CACHE_KEPT = timedelta(minutes=5)  # at least, by every provider, after the last request
 
 
 def spending_of(dialog: Dialog) -> Spending:
-    """Return the spending of a dialog that was read ``whole``. Only an owner's budget has the month added up."""
+    """Return the spending of a dialog that was read ``whole``. The month is summed only if the owner has a budget."""
     budget = dialog.monthly_budget_usd
     spending = Spending(
         dialog=dialog.known_cost,
@@ -42,8 +42,8 @@ class NoRoomInBudget(Exception):
 
 
 def check_room(dialog: Dialog, cost_usd: Decimal) -> None:
-    """Raise ``NoRoomInBudget`` where a budget has no room for another call of a dialog, which has cost ``cost_usd`` so
-    far. Called in the transaction that stores the beginning of the call, with a dialog of ``Dialog.objects.whole``.
+    """Raise ``NoRoomInBudget`` if a budget has no room for another call of the dialog, which has cost ``cost_usd`` so
+    far. Call it in the transaction that stores the call's row, with a dialog from ``Dialog.objects.whole``.
     """
     month = month_under_lock(dialog.owner_id, beside=dialog) if dialog.monthly_budget_usd is not None else Spending()
     spending = _with_extensions(dialog, replace(month, dialog=cost_usd, dialog_budget=dialog.budget_in_force))
@@ -52,9 +52,10 @@ def check_room(dialog: Dialog, cost_usd: Decimal) -> None:
 
 
 def month_under_lock(person_id: int, beside: Dialog | None = None) -> Spending:
-    """Return a person's spending of this month, with what is reserved for their calls under way in other dialogs than
-    the one ``beside`` them. The row of the budget stays locked until the transaction ends, so that of calls that begin
-    at once each sees the ones before it.
+    """Return a person's spending of this month, with an amount reserved for each of their calls under way, except those
+    of the dialog ``beside``.
+
+    The budget's row stays locked until the transaction ends, so that a call sees all that began before it.
     """
     own = PersonSettings.objects.select_for_update().filter(user=person_id).first()
     if own is None or own.monthly_budget_usd is None:
@@ -74,20 +75,20 @@ def spent_this_month(owner_id: int) -> Decimal:
 
 
 def cost_this_month(owner_id: int) -> Spent:
-    """Sum the owner's dialogs that were active this month, which an index finds, and embeddings; months are UTC."""
+    """Sum calls in the owner's dialogs active this month, which an index finds, and embeddings. Months are UTC."""
     calls, embeddings = charging.calls_of_this_month()
     recent = calls.filter(dialog__active_at__gte=charging.month_begin())
     return charging.sums((recent, "dialog__owner"), (embeddings, "person"), of=[owner_id])[owner_id]
 
 
 def caching_price(model: ModelInfo, prompt_tokens: int) -> Price | None:
-    """Return the present price, where tokens from a cache are cheaper than others."""
+    """Return the present price if cached tokens are cheaper than others, else None."""
     price = price_of(prompt_tokens, model.prices, timezone.now())
     return price if price is not None and price.cached is not None and price.cached < price.input else None
 
 
 def economy_of(dialog: Dialog, model: ModelInfo, est_prompt: int, base: str) -> Economy | None:
-    """Return the economy. ``base`` is that of the view: the round and the rewrite with which its requests begin."""
+    """Return the price and use of the provider's cache of this view's requests (``base``); None if it holds none."""
     price = caching_price(model, est_prompt)
     if price is None:
         return None

@@ -1,4 +1,4 @@
-"""Results of tool calls as turns: each call that was made has one, also when it was never run."""
+"""Results of tool calls as turns. Each call gets one, even if it is never run."""
 
 from dataclasses import dataclass
 
@@ -44,7 +44,8 @@ def store_mind_cleared(change: Change, call_id: str) -> None:
 
 
 def abandon(change: Change, why: str) -> None:
-    """Give the calls that will not run a result that says so: the next request is well formed, and no later run takes
-    them up."""
+    """Store a result that says ``why`` for each call that will not run. The next request is then well formed, and no
+    later run takes the call up.
+    """
     for call in unresolved_calls(change.dialog):
         store_result(change, call.id, call.name, Result(why, failed=True))

@@ -15,9 +15,11 @@ _UNIT_ROLES = {role.value: role for role in UnitRole}
 
 
 def group(rows: Iterable[Any]) -> list[Unit]:
-    """Turns into units: a tool call and its results are one. A result without its call is left out, a call without a
-    result gets a stand-in, so that no provider ever refuses the request for it. The beginning of an answer is
-    left out where another answer came in its place."""
+    """Group turns into units. A tool call and its results are one unit.
+
+    A result without its call is left out, and a call without a result gets a stand-in, since providers refuse requests
+    with either. The beginning of an answer that was cut off is left out if another answer follows it.
+    """
     units: list[Unit] = []
     rows = list(rows)
     results = _results_of_calls(rows)
@@ -27,7 +29,7 @@ def group(rows: Iterable[Any]) -> list[Unit]:
         if not row.tool_calls:
             is_replaced = is_cut_off(row) and rows[at + 1 : at + 2] and rows[at + 1].role == row.role
             if (row.text or row.attachments) and not is_replaced:
-                units.append(_says(row))
+                units.append(_text_unit(row))
             continue
         calls = _calls(row.tool_calls)
         message = Message(_ROLES[row.role], row.text, calls, "", tuple(row.provider_items or ()))
@@ -46,8 +48,9 @@ def group(rows: Iterable[Any]) -> list[Unit]:
 
 
 def is_cut_off(row: Any) -> bool:
-    """Check for the beginning of an answer that failed or was stopped. It is part of the conversation once its user has
-    gone on from there."""
+    """Check whether the turn is the beginning of an answer that failed or was stopped. It is part of the conversation
+    once its user has gone on from there.
+    """
     return row.status in CUT_STATUSES and row.role == "assistant"
 
 
@@ -74,8 +77,8 @@ def _results_of_calls(rows: Sequence[Any]) -> dict[tuple[int, int], Any]:
     return results
 
 
-def _says(row: Any) -> Unit:
-    """Recognise a turn of words alone."""
+def _text_unit(row: Any) -> Unit:
+    """Return the unit of a turn without tool calls."""
     images = images_of(row.attachments) if row.attachments else ()
     message = Message(_ROLES[row.role], row.text, (), "", tuple(row.provider_items or ()), images)
     # What a tool brought has the user's role in a request, but no person said it.
@@ -153,5 +156,5 @@ def unit_from_json(item: Mapping[str, Any]) -> Unit:
         priority=item["priority"],
         area=item["area"],
         pinned=item["pinned"],
-        failed=item.get("failed", False),  # rewrites stored before there was such a field
+        failed=item.get("failed", False),  # older rewrites have no such field
     )

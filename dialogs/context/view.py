@@ -11,7 +11,7 @@ from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subqu
 
 from dialogs.context.config import prompts_folder
 from dialogs.context.units import group, is_cut_off, unit_from_json, unit_to_json
-from dialogs.context.view_cache import REMEMBERED_CHARS, Head, count_settled, messages_of
+from dialogs.context.view_cache import CACHED_CHARS, Head, count_settled, messages_of
 from dialogs.models import Dialog, Drive, Round, Turn
 from dominds.db.prepared import Select
 from dominds.llm.messages import Message, Role, are_plain, chars_of, with_parts
@@ -33,17 +33,19 @@ _TURN_COLUMNS = (
     "provider_items",
     "attachments",
 )
-PACKAGE_ID = "package-"  # of the unit that a round begins with, before its number
+PACKAGE_ID = "package-"  # and the round's number are the id of the unit that the round begins with
 WHOLE = "1:0"  # base of a view that no rewrite or clear has touched
-# Of a round, for each look; its package can be long, and is read once.
+# The columns of a round that each view reads. Its package can be long, and is read only when a view is opened.
 _OPENING = ("carried", "standing_run", "has_package")
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """The units in the order in which the model sees them, and their messages with their characters, also those of
-    stand-ins and of tools' results. ``base`` changes only when what went before is rewritten. ``position`` is that of
-    the last turn."""
+    """What the model sees of a round: units in order, and their messages.
+
+    ``chars`` counts the characters of all messages, ``summary_chars`` those of stand-ins, ``result_chars`` those of
+    tool results. ``base`` names the round and the rewrite in force. ``position`` is that of the last turn.
+    """
 
     units: Units
     messages: tuple[Message, ...]
@@ -52,9 +54,9 @@ class View:
     position: int = 0
     summary_chars: int = 0
     result_chars: int = 0
-    is_plain: bool = False  # whether the messages are known to be, see ``are_plain``
-    base_position: int = 0  # the last turn that the rewrite took in
-    by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, in place of what was said
+    is_plain: bool = False  # True only if all messages are known to be (``are_plain``)
+    base_position: int = 0  # of the last turn that the rewrite covers
+    by_value: frozenset[str] = frozenset()  # ids of units that a rewrite stored as text, and not by their turns
     interrupted: bool = False  # the newest answer was cut for compaction and is to go on
     carried: frozenset[int] = frozenset()  # seqs of the messages that a clear took into the round
     left_out: LeftOut = ALL_SHOWN  # for one request alone
@@ -66,18 +68,18 @@ class View:
 
     @property
     def is_fresh_round(self) -> bool:
-        """Check whether nobody said anything since the clear that began the round."""
+        """Check whether no person has said anything since the clear that began the round."""
         if not (self.units and self.units[0].id.startswith(PACKAGE_ID)):
             return False
         said = (unit for unit in self.units[1:] if unit.role is UnitRole.USER)
         return all(set(unit.source) <= self.carried for unit in said)
 
 
-_heads = Bounded[Head](REMEMBERED_CHARS)
+_heads = Bounded[Head](CACHED_CHARS)
 
 
 def view_of(dialog: Dialog) -> View:
-    """Return the current round as the newest rewrite that stands left it, with every turn since."""
+    """Return the view of the current round: the result of the rewrite in force, and every turn since."""
     current = _round.one(dialog.pk, dialog.round_number)
     opening = _opening_prompt(current.has_package)
     version = opening.version if opening else ""
@@ -88,7 +90,7 @@ def view_of(dialog: Dialog) -> View:
         _heads.put(start, head, head.weight)
     waiting = group(_without_cut_off(head.open_rows) if dialog.answering_seq is not None else head.open_rows)
     if len(waiting) == 1 and waiting[0].role is UnitRole.TOOL:
-        # Nothing was said since: the results are to come, and no rewrite parts a call from them.
+        # A call that still waits for results, with nothing behind it. No rewrite may part it from them.
         waiting = [replace(waiting[0], pinned=True)]
     unsettled = messages_of(waiting)
     return View(
@@ -108,8 +110,9 @@ def view_of(dialog: Dialog) -> View:
 
 
 def _without_cut_off(rows: Sequence[Any]) -> Sequence[Any]:
-    """Leave out the beginning of an answer at the end: its message is answered again, and models take what they find
-    there for their own beginning, or refuse it."""
+    """Leave out answers at the end that were cut off. Their message is answered again, and a model would go on from
+    such a beginning, or refuse it.
+    """
     return rows[: next((end for end in range(len(rows), 0, -1) if not is_cut_off(rows[end - 1])), 0)]
 
 
@@ -130,14 +133,14 @@ def units_at(dialog_id: UUID, base: str, position: int) -> Units:
 
 
 def items_before(dialog: Dialog) -> list[dict[str, Any]]:
-    """Return what the clear took out of sight that began the round, and what was said since, as a rewrite stores it."""
+    """Return the units of the round before the last clear, and of the turns since, in the form of a stored rewrite."""
     number = dialog.round_number - 1
     former = _round.one(dialog.pk, number)
     run = _runs().get(pk=former.standing_run) if former.standing_run else None
     items = list(run.view) if run else []
     opening = () if run else _opening_units(dialog.pk, number, _opening_prompt(former.has_package))
     items += [unit_to_json(unit, original=False) for unit in opening]
-    # The newest unit of the rewrite is read anew, since results of its calls may have come behind the rewrite.
+    # The newest unit of the rewrite is read anew, since results of its calls may have come after the rewrite.
     begun = items.pop()["turns"] if items and "turns" in items[-1] else []
     named = _named_turns(dialog.pk, [*begun, *([] if run else former.carried)])
     since = _TURNS_SINCE(dialog.pk, number, run.base_position if run else 0)
@@ -179,7 +182,7 @@ class _Opening(NamedTuple):
 
 
 def _opening_prompt(has_package: bool) -> Prompt | None:
-    """Return the prompt that gives a package back to the model; None where the round begins without one."""
+    """Return the prompt that presents the re-entry package to the model; None if the round begins without one."""
     return load("re_entry_package", prompts_folder()) if has_package else None
 
 
@@ -207,7 +210,7 @@ def _run(run_id: int) -> QuerySet[RemediationRun]:
 
 
 def _ends_in_a_cut_answer(dialog_id: UUID, run: RemediationRun) -> bool:
-    """Check for an answer that was cut off, also where it stands by value since only its tail fitted."""
+    """Check whether the rewrite ends in an answer cut for compaction, even if only its tail fitted (by value)."""
     last = run.view[-1] if run.view else {}
     seqs = last.get("turns") or last.get("sources") or [0]
     return bool(_cut_answer(dialog_id, seqs[-1]))
@@ -264,15 +267,15 @@ def units_of_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> Units:
 
 
 def _standing_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> tuple[Units, tuple[Any, ...]]:
-    """Return units as a rewrite stored them, and apart the turns of the last one if its calls had no results yet: these
-    come behind the rewrite, and belong to it.
+    """Return the units of a stored rewrite, and separately the turns of its last unit if a call of that had no result
+    yet: the result comes after the rewrite, and belongs to the unit.
     """
     named = _named_turns(dialog_id, [seq for item in items for seq in item.get("turns", ())])
     by_seq = {row.seq: row for row in named}
     units: list[Unit] = []
     open_rows: tuple[Any, ...] = ()
     for item in items:
-        units += group(open_rows)  # of a unit that is not the last one
+        units += group(open_rows)  # not of the last unit after all
         open_rows = ()
         if "messages" in item:
             units.append(unit_from_json(item))
@@ -307,16 +310,18 @@ def visible_turns(dialog: Dialog, before_position: int | None = None, limit: int
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A tool call of the newest reply that has no result yet. ``siblings`` are the ids of all calls of that reply, one
-    tuple for all of them. Some servers use an id again once the model sees it no more: ``position`` is that of the
-    reply."""
+    """A tool call of the newest reply that has no result yet. ``siblings`` are the ids of all calls of that reply.
+
+    ``position`` is that of the reply: only later results count, since some servers reuse an id once the model no longer
+    sees it.
+    """
 
     id: str
     name: str
     arguments: str
     siblings: tuple[str, ...] = field(repr=False)
     position: int = 0
-    allowed_by: int | None = None  # the person who allowed it, where it was asked for
+    allowed_by: int | None = None  # the person who allowed it, if one was asked
 
 
 def unresolved_calls(dialog: Dialog) -> tuple[Call, ...]:

@@ -9,26 +9,27 @@ from dialogs.models import Turn
 from dominds.llm.messages import Message, Role, are_plain, chars_of
 from remediation.context import STAND_INS, Unit, Units
 
-REMEMBERED_CHARS = 40_000_000  # of all heads of this process
-_CHARS_PER_UNIT = 1_000  # what the objects around a text take, in characters of it
+CACHED_CHARS = 40_000_000  # of all heads in this process
+_CHARS_PER_UNIT = 1_000  # the memory of the objects around a text, in characters
 
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """A view up to ``position``. ``settled`` are the units that no later turn can change, ``messages`` theirs;
-    ``open_rows`` are the turns from the first tool call on that still lacks a result, or an answer at the end that was
-    cut off."""
+    """A view up to ``position``. ``settled`` are the units that no later turn can change, with their ``messages``.
+    ``open_rows`` are the turns behind them: from the first tool call on that lacks a result, or an answer at the end
+    that was cut off.
+    """
 
     position: int
     settled: Units
     messages: tuple[Message, ...] = ()
     chars: int = 0  # of the messages
-    summary_chars: int = 0  # of them, what stands for others
-    result_chars: int = 0  # and what tools answered
-    is_plain: bool = True  # whether the messages are, see ``are_plain``
+    summary_chars: int = 0  # of these, in units that stand in for others
+    result_chars: int = 0  # of these, in tool results
+    is_plain: bool = True  # True if all messages are (``are_plain``)
     open_rows: tuple[Any, ...] = ()
-    interrupted: bool = False  # the newest turn but for those cut off is an answer that was cut for compaction
-    base_position: int = 0  # as in a view
+    interrupted: bool = False  # the newest turn, apart from cut-off answers, was cut for compaction
+    base_position: int = 0  # as in ``View``
     by_value: frozenset[str] = frozenset()
 
     @classmethod
@@ -40,7 +41,7 @@ class Head:
 
     @property
     def weight(self) -> int:
-        """Return the cost of remembering it, in characters."""
+        """Return the memory that it takes, in characters."""
         return self.chars + _CHARS_PER_UNIT * len(self.settled)
 
     def followed_by(self, rows: Sequence[Any]) -> "Head":
@@ -74,8 +75,9 @@ def _of_tools(messages: Sequence[Message]) -> int:
 
 
 def count_settled(rows: Sequence[Any]) -> int:
-    """Count the turns from the first on that have the results of all their calls, up to an answer at the end that was
-    cut off: another one may take its place."""
+    """Count the turns from the first on that no later turn can change: all their calls have results, and the last of
+    them is no answer that was cut off, which another one may replace.
+    """
     settled, waiting = 0, set[str]()
     for place, row in enumerate(rows, 1):
         if row.tool_calls:

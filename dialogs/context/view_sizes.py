@@ -17,9 +17,10 @@ from remediation.strategies.masking import ALL_SHOWN
 from remediation.tokens.calibration import Counted
 from remediation.tokens.counting import Counter, counter_for
 
-COUNTED_VIEWS = 4_096  # whose messages up to the newest unit are remembered as two numbers
+COUNTED_VIEWS = 4_096  # whose counts are cached: two numbers each
 
-_grown = Bounded[tuple[int, int]](COUNTED_VIEWS)  # messages, and their tokens
+# For each view: how many of its messages were counted so far, and their tokens.
+_grown = Bounded[tuple[int, int]](COUNTED_VIEWS)
 
 
 class ViewSizes:
@@ -33,7 +34,7 @@ class ViewSizes:
         tools: Sequence[ToolSpec],
         whole: "ViewSizes | None" = None,
     ) -> None:
-        """``whole`` are the sizes of a view of which this one leaves something out."""
+        """``whole`` is given if this view leaves out a part of another one: the sizes of that one."""
         self._dialog, self._served, self._view, self._tools, self._whole = dialog, served, view, tools, whole
         self._known: dict[str, Sizes] = {}
 
@@ -53,16 +54,16 @@ class ViewSizes:
 
     @property
     def are_told(self) -> bool:
-        """Check whether the policy in force asks for sizes, or something else did."""
+        """Check whether the sizes are counted anyway: the policy in force uses them, or they were asked for."""
         return self._served.policy.counts or self._served.policy.name in self._known
 
     def counted_with(self, recalled_tokens: int) -> Counted:
-        """Return the raw counts of a request with that much beside the view, which its report calibrates."""
+        """Return the uncorrected counts of a request with ``recalled_tokens``, which its report calibrates."""
         counted = self.own.counted if self.are_told else self._counted()
         return replace(counted, text=counted.text + recalled_tokens)
 
     def _counted(self) -> Counted:
-        """Count the request alone, as its sizes would: no unit is judged for that."""
+        """Count the request as its sizes would, but without classifying units."""
         dialog, view, model = self._dialog, self._view, self._served.model
         facts = facts_of(dialog.agent, model, self._served.thresholds)
         counter = counter_for(model.model_id, self._served.policy.tokenizer(facts))
@@ -78,12 +79,12 @@ class ViewSizes:
         return most_tokens(self._view, self._served.model)
 
     def of_shorter(self, view: View) -> "ViewSizes":
-        """Return the sizes of the view that leaves something of this one out of one request."""
+        """Return the sizes of a ``view`` that leaves out a part of this one."""
         return ViewSizes(self._dialog, self._served, view, self._tools, whole=self)
 
 
 def _count_growing(dialog: Dialog, view: View, counter: Counter) -> int:
-    """Count the view's messages from where the last look at it ended: all but its newest unit stay as they are."""
+    """Count the view's messages. Only those since the last count are new: all but the newest unit never change."""
     messages = view.messages
     if not view.units or view.left_out != ALL_SHOWN:
         return counter.count_messages(messages)

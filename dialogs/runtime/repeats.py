@@ -44,7 +44,7 @@ from dominds.llm.providers.parts import ends_with_files
 from dominds.llm.stream import FinishReason
 from remediation.policies.retention import PRUNE
 
-REMEMBERED = timedelta(days=30)  # how long a refusal to be forced counts: its server may support it by then
+REFUSAL_COUNTS = timedelta(days=30)  # how long a refusal to be forced is believed: the server may learn it
 ROOM_SHARE = 0.9  # of the room by a provider's numbers, some of which state only the least size of a prompt
 RATE_NUMBERS = re.compile(r"limit:? (\d[\d,]*).{0,20}requested:? (\d[\d,]*)", re.I)  # OpenAI, Groq
 UNFORCED, OUTPUT, STALE, SYSTEM, UNSEEN, SHORTER = "unforced", "output", "stale", "system", "unseen", "shorter"
@@ -191,5 +191,5 @@ def form_of(dialog: Dialog, model: ModelInfo, call: ModelCall) -> Form:
 
 @Select
 def _refusals(provider: str, model: str) -> QuerySet[ForcingRefusal, Any]:
-    results = ForcingRefusal.objects.filter(provider=provider, model=model, refused_at__gt=Now() - REMEMBERED)
+    results = ForcingRefusal.objects.filter(provider=provider, model=model, refused_at__gt=Now() - REFUSAL_COUNTS)
     return results.values_list("pk")[:1]

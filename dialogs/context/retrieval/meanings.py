@@ -1,8 +1,8 @@
-"""Vectors of what is out of sight, by which recall compares meaning beside words.
+"""Vectors (embeddings) of turns that have left the context, by which recall compares meanings besides words.
 
-A request only notes which turns lack them. When its dialog has come to rest, a thread of the worker makes them, stores
-them beside the turns, and gives them to the index in memory; after a restart it reads them back in the same way. So
-no message waits for a vector but that of its own text, and the first after a restart goes by words alone.
+A request only notes which turns lack vectors. When the dialog rests, a thread of the worker makes them, stores them,
+and gives them to the index in memory; after a restart it reads the stored ones in the same way. So a message waits for
+no vector but that of its own text, and the first one after a restart is compared by words alone.
 """
 
 import queue
@@ -39,11 +39,11 @@ class Meanings:
         self._embed, self._rest_seconds = embed, rest_seconds
         self._noted: dict[UUID, list[int]] = {}
         self._rested: queue.Queue[tuple[float, UUID]] = queue.Queue(MOST_WAITING)
-        self._due: dict[UUID, float] = {}  # when a dialog will have rested, if it does not go on before
+        self._due: dict[UUID, float] = {}  # for each dialog, when it will have rested (monotonic seconds)
         self.is_started = False
 
     def start(self) -> None:
-        """Begin to make vectors, where the model is installed. A process that does not start has words alone."""
+        """Start the thread that makes vectors, if the model is installed. Without it, words alone are compared."""
         self.is_started = model_directory() is not None
         if self.is_started:
             threading.Thread(target=self._run, name="meanings", daemon=True).start()
@@ -54,12 +54,12 @@ class Meanings:
         return None if rows is None else rows[0]
 
     def note(self, dialog_id: UUID, seqs: Sequence[int]) -> None:
-        """Remember the turns of a dialog that lack vectors, the most needed first."""
+        """Note the turns of a dialog that lack vectors, the most needed first."""
         if self.is_started and seqs:
             self._noted[dialog_id] = list(seqs)
 
     def rest(self, dialog_id: UUID) -> None:
-        """Have what was noted of a dialog made once it has rested from now on. If too many wait already, the next rest
+        """Have the noted vectors of a dialog made once it has rested. If too many dialogs wait already, its next rest
         will do.
         """
         if dialog_id in self._noted and not self._rested.full():
@@ -69,8 +69,8 @@ class Meanings:
     def _run(self) -> None:
         while True:
             due, dialog_id = self._rested.get()
-            time.sleep(max(0.0, due - time.monotonic()))  # whatever waits behind this one is due later
-            if self._due.get(dialog_id) != due:  # it went on, and has begun to rest anew
+            time.sleep(max(0.0, due - time.monotonic()))  # dialogs behind it in the queue are due later
+            if self._due.get(dialog_id) != due:  # it was driven again, and is in the queue once more
                 continue
             del self._due[dialog_id]
             try:
@@ -95,7 +95,7 @@ class Meanings:
             TURNS.give_meaning(dialog_id, made)
 
     def _make(self, dialog_id: UUID, texts: dict[int, list[str]]) -> dict[int, Bytes]:
-        """Make vectors until the dialog goes on, which notes anew what lacks them."""
+        """Make vectors until the dialog is driven again, which notes the turns that still lack them."""
         made: dict[int, Bytes] = {}
         room = MOST_AT_ONCE
         for seq, parts in texts.items():
@@ -110,7 +110,7 @@ class Meanings:
         return made
 
     def _embed_at_leisure(self, text: str) -> Array | None:
-        """Embed one text, and rest for as long: queries come between two texts, and half of a core stays free."""
+        """Embed one text, then sleep for as long as that took: queries get in between, and half a core stays free."""
         started_at = time.monotonic()
         row = self.of(text)
         time.sleep(time.monotonic() - started_at)

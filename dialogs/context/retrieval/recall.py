@@ -1,6 +1,6 @@
-"""Push recall, which ends one request with text that is out of sight and bears on the newest message.
+"""Push recall, which ends one request with passages that have left the context and bear on the newest message.
 
-It stands in that request alone: in no turn, event or export. Only the turns that came back are remembered.
+They are part of that request alone, and of no turn, event or export. Only the numbers of their turns are stored.
 """
 
 import functools
@@ -24,8 +24,9 @@ from remediation.recall.recall import SMALLEST_BUDGET, Allowance, InSight, recal
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """``text`` ends the request. ``turns`` are the seqs that came back, ``passages`` those with the parts of their
-    texts; ``raw_tokens`` is the size before calibration."""
+    """The recalled text, which ends the request. ``turns`` are the seqs of its turns, ``passages`` those with the
+    numbers of the passages in them. ``raw_tokens`` is the size before calibration.
+    """
 
     text: str = ""
     turns: tuple[int, ...] = ()
@@ -54,7 +55,7 @@ class PushRecall:
         return self._view.base != WHOLE and is_wanted(self._dialog)
 
     def within(self, budget: Budget, sizes: Sizes) -> Recall:
-        """Return as much as the budget of the request leaves room for."""
+        """Recall as much as the budget of the request has room for."""
         room = math.floor(budget.recall_room() / sizes.factor)
         if room < SMALLEST_BUDGET:
             return NOTHING
@@ -65,7 +66,7 @@ class PushRecall:
         hidden = _in_sight(self._view) | dismissed
         query = query_of(self._view.units)
         with TURNS.at_once(dialog_id, hidden, pinned) as index:
-            may_compare = MEANINGS.is_started or index.knows_meaning  # else the configuration is not read for it
+            may_compare = MEANINGS.is_started or index.knows_meaning  # if not, the configuration need not be read
             compares_meanings = may_compare and sizes.config.relevance == "minilm"
             if compares_meanings and index.knows_meaning:
                 query = replace(query, meaning=MEANINGS.of(query.newest))
@@ -83,7 +84,7 @@ class PushRecall:
         return Recall(result.text, result.turns, result.passages, est_tokens, result.est_tokens)
 
     def _since_clear(self) -> list[int] | None:
-        """Return the turns of the round, or None where it did not begin by a clear."""
+        """Return the seqs of the round's turns, or None if it did not begin by a clear."""
         dialog_id, number = self._dialog.pk, self._dialog.round_number
         if number == 1 or _cause.first(dialog_id, number) == Round.Cause.UNDO:
             return None

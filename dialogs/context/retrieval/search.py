@@ -38,21 +38,20 @@ from remediation.recall.snippets import Part, snippet
 
 MOST_QUERY_CHARS = 2_000
 NEIGHBOUR_CHARS = 160
-# Of all dialogs of a person no index is kept, and of a long one it may still be in the making: the newest turns that
-# hold a word of the query are ranked among themselves.
+# Without an index (there is none over all dialogs of a person, and that of a long dialog may not be made yet), so many
+# of the newest turns that hold a word of the query are ranked.
 MOST_CANDIDATES = 1_000
-# Bounds of a search over all dialogs of a person, unless everything is asked for:
-# dialogs, turns of each, turns together.
+# Bounds of a search over all dialogs of a person, unless it is to search everything: dialogs, turns of each, all turns.
 MOST_DIALOGS = 1_000
 NEWEST_TURNS = 1_000
 MOST_SEARCHED = 20_000
 MOST_WORDS = 12
-NO_ROW = -1  # between turns that do not follow each other
+NO_ROW = -1  # marks a gap between turns that do not follow each other
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text where the words of the query stand. ``number`` is that of a turn, or of a unit of the archive."""
+    """A snippet around the words of the query. ``number`` is the seq of its turn, or the id of its archived unit."""
 
     number: int
     parts: tuple[Part, ...]
@@ -64,7 +63,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """``beside`` is what was said just before and after it."""
+    """A match. ``beside`` is what was said just before and after it."""
 
     text: Text
     beside: tuple[Text, ...]
@@ -79,7 +78,7 @@ class Hit:
 
 
 def words_of(query: str) -> frozenset[str]:
-    """Return the words that a query asks for, in the form that is compared."""
+    """Return the words of a query, in the form in which words are compared."""
     return frozenset(query_weights(Query(query[:MOST_QUERY_CHARS])))
 
 
@@ -147,7 +146,8 @@ def everywhere(
         (within(person.pk, reach_of(person).groups, "dialog__"), False) if all_of_it else _newest(person)
     )
     within_reach &= ~Q(dialog__origin=Dialog.Origin.BACKGROUND)
-    # An order that no index has: PostgreSQL would read everybody's turns from the newest on.
+    # An expression that no index has: by an index on ``pk``, PostgreSQL would read everybody's turns from the newest
+    # on.
     turns = _rows_with_words(
         words_of(query), searchable(Turn.objects.filter(within_reach, dialog__removed_at=None)).order_by(-F("pk"))
     )
@@ -201,7 +201,7 @@ def _follows(before: Any, row: Any) -> bool:
 
 
 def _rows_with_words(asked: Iterable[str], rows: QuerySet[Any]) -> QuerySet[Any]:
-    """Return rows that hold a word by its letters, as many as are ranked. The longest words are looked for."""
+    """Filter rows that contain one of the longest words, as a substring. No more are returned than are ranked."""
     stems = sorted((word.removesuffix("y") for word in asked), key=lambda stem: (-len(stem), stem))[:MOST_WORDS]
     if not stems:
         return rows.none()
@@ -209,7 +209,7 @@ def _rows_with_words(asked: Iterable[str], rows: QuerySet[Any]) -> QuerySet[Any]
 
 
 def _first(rows: Iterable[Any], hidden: Collection[int]) -> list[Any]:
-    """Take as many rows as a search waits for, newest first, and return them in the order of their dialog.
+    """Take as many rows, newest first, as a search may wait for, and return them oldest first.
 
     Each row begins with its number.
     """
@@ -235,7 +235,7 @@ def _among(
 
 
 def _apart(rows: Sequence[Any], passages_of_row: PassagesOf, follows: Callable[[Any, Any], bool]) -> Iterator[Passage]:
-    """Place passages by their rows; a gap keeps those apart whose rows do not follow each other."""
+    """Yield the passages of rows, numbered by row, with a gap between rows that do not follow each other."""
     before: Any = None
     for place, row in enumerate(rows):
         if before and not follows(before, row):

@@ -2,8 +2,8 @@
 last.
 
 After a restart the first look at a dialog reads it whole: 50,000 turns take 3 to 9 s of a busy core, fewer in
-proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread is done with it, the newest
-turns have an index of their own for a message, and a search has the database look for its words.
+proportion (``tests/benchmarks/recall.py``). Nobody waits for that: until a thread has done it, a message has an index
+of the newest turns only, and a search has the database look for its words.
 """
 
 import threading
@@ -28,11 +28,11 @@ from remediation.tokens.counting import count_characters
 
 log = structlog.get_logger(__name__)
 
-REMEMBERED_CHARS = 60_000_000  # of all texts that this process has indexed; an index takes about three times its texts
-_CHARS_PER_ENTRY = 200  # what the objects around a passage take, in characters of it
-_BYTES_PER_CHARACTER = 3  # of a text, in an index
-AT_ONCE_CHARS = 400_000  # of texts that a message or a search waits for: a tenth of a second of a core
-AT_ONCE_ROWS = 2_000  # that are read for them
+CACHED_CHARS = 60_000_000  # of all texts in this process's indexes; an index takes about three times its texts
+_CHARS_PER_ENTRY = 200  # the memory of the objects around a passage, in characters
+_BYTES_PER_CHARACTER = 3  # that a character of a text takes in an index
+AT_ONCE_CHARS = 400_000  # that a message or a search may wait to be indexed: a tenth of a second of a core
+AT_ONCE_ROWS = 2_000  # of those texts
 
 Since = Callable[[UUID, int], Sequence[Any]]
 PassagesOf = Callable[[Any], Sequence[Passage]]
@@ -46,7 +46,7 @@ class _Growing:
         self.index = Index()
         self.last = 0
         self.weight = 0
-        self.is_followed = False  # by a thread that takes in what nobody waits for
+        self.is_followed = False  # a thread is adding rows that nobody waits for
 
     def grow(self, rows: Sequence[Any], passages_of_row: PassagesOf, place: str) -> None:
         results = [passage for row in rows for passage in passages_of_row(row)]
@@ -56,12 +56,13 @@ class _Growing:
 
 
 class TextIndex:
-    """Indexes of one kind of row. ``since`` reads a dialog's rows after a place in their order, and ``newest`` the
-    newest of them first; ``place`` is its column."""
+    """Indexes of one kind of row. ``since`` reads a dialog's rows after a place in their order, ``newest`` the newest
+    of them, newest first. ``place`` is the column of that order.
+    """
 
     def __init__(self, since: Since, newest: Since, passages_of_row: PassagesOf, place: str) -> None:
         self._since, self._newest, self._passages_of_row, self._place = since, newest, passages_of_row, place
-        self._known = Bounded[_Growing](REMEMBERED_CHARS)
+        self._known = Bounded[_Growing](CACHED_CHARS)
         self._finding = threading.Lock()
 
     @contextmanager
@@ -74,7 +75,7 @@ class TextIndex:
 
     @contextmanager
     def unless_cold(self, dialog_id: UUID) -> Iterator[Index | None]:
-        """The same, or None while much of it is still to be made, which a thread does. Outside of transactions."""
+        """The same, or None while a thread still has to make much of it. Call it outside of transactions."""
         with self._unless_cold(dialog_id) as (index, _):
             yield index
 
@@ -110,9 +111,9 @@ class TextIndex:
             return self._known.get(dialog_id) or self._keep(dialog_id, _Growing())
 
     def _keep(self, dialog_id: UUID, growing: _Growing) -> _Growing:
-        """Keep an index, even one larger than all together may be: it would be made again for each message."""
+        """Cache an index, even if it alone exceeds the cache's bound: else it would be made again for each message."""
         if not connection.in_atomic_block:
-            self._known.put(dialog_id, growing, min(growing.weight, REMEMBERED_CHARS))
+            self._known.put(dialog_id, growing, min(growing.weight, CACHED_CHARS))
         return growing
 
     def _follow(self, dialog_id: UUID, growing: _Growing) -> None:
@@ -120,7 +121,7 @@ class TextIndex:
             if growing.is_followed:
                 return
             growing.is_followed = True
-        # Nobody waits for its end: not the next message, nor a process that ends.
+        # Nobody waits for the thread to end: neither the next message nor a process that ends.
         threading.Thread(target=self._take_in, args=(dialog_id, growing), name="text-index", daemon=True).start()
 
     def _take_in(self, dialog_id: UUID, growing: _Growing) -> None:
@@ -161,8 +162,9 @@ class TurnIndex(TextIndex):
 
     @contextmanager
     def at_once(self, dialog_id: UUID, in_sight: Collection[int], pinned: Collection[int]) -> Iterator[Index]:
-        """The index with every turn, unless much of it is still to be made: then of what is not ``in_sight`` the newest
-        turns, and those that are ``pinned``, while a thread makes the whole. Outside of transactions."""
+        """The index with every turn. While a thread still has to make much of it: an index of the newest turns that are
+        not ``in_sight``, and of those that are ``pinned``. Call it outside of transactions.
+        """
         with self._unless_cold(dialog_id) as (index, newest):
             if index is not None:
                 yield index
@@ -179,7 +181,7 @@ class TurnIndex(TextIndex):
 
 
 def _out_of_sight(newest: Sequence[Any], in_sight: Collection[int]) -> list[Any]:
-    """Take as many rows, newest first, as a message waits for, without those in sight and those that say the same."""
+    """Take as many rows, newest first, as a message may wait for, without texts that are in sight."""
     shown = {_text_of(row) for row in newest if row.seq in in_sight}
     rows, room = [], AT_ONCE_CHARS
     for row in newest:
@@ -196,13 +198,13 @@ def _out_of_sight(newest: Sequence[Any], in_sight: Collection[int]) -> list[Any]
 def _text_of(row: Any) -> str:
     try:
         calls = [f"{call['name']}({call['arguments']})" for call in row.tool_calls or ()]
-    except UNREADABLE:  # a damaged turn, maybe of an older round: it keeps neither from answering nor from being found
+    except UNREADABLE:  # a damaged turn, perhaps of an older round, must prevent neither answers nor searches
         calls = []
     return "\n".join(part for part in (row.text, *calls) if part)
 
 
 def passages_of_turn(row: Any) -> tuple[Passage, ...]:
-    """``row`` has the columns of ``TURN_COLUMNS``."""
+    """Split a row with ``TURN_COLUMNS`` into passages."""
     return passages_of(row.seq, row.tool_name or row.role, _text_of(row), count_characters)
 
 
@@ -237,7 +239,7 @@ def _newest_removed(dialog_id: UUID, pk: int) -> QuerySet[RemovedUnit, Any]:
 
 
 def passages_of_unit(row: Any) -> tuple[Passage, ...]:
-    """``row`` has the columns of ``UNIT_COLUMNS``."""
+    """Split a row with ``UNIT_COLUMNS`` into passages."""
     return passages_of(row.pk, row.kind, row.text, count_characters)
 
 
