@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from remediation.text.secret_masking import REDACTED
+from remediation.text.words import WIDE
 
 MONTH = (
-    r"(?:Jan(?:uary)?|Feb(?:ruary)?|Mar(?:ch)?|Apr(?:il)?|May|June?|July?|Aug(?:ust)?|Sep(?:tember)?|Oct(?:ober)?"
-    r"|Nov(?:ember)?|Dec(?:ember)?)"
+    r"(?:Jan(?:uary?)?|Feb(?:ruary?)?|Mar(?:ch)?|März|Apr(?:il)?|Ma[iy]|Jun[ei]?|Jul[iy]?|Aug(?:ust)?|Sep(?:tember)?"
+    r"|O[ck]t(?:ober)?|Nov(?:ember)?|De[cz](?:ember)?)"
 )
 THOUSANDS = r",(?=\d{3}(?!\d))"  # the comma in 8,280
 # Shapes of what cannot be guessed again, with their worth. The first that matches at a place counts.
@@ -58,7 +59,12 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("number sign", r"(?<!\w)#\d+\b", 2.5),
     ("flag", r"(?<![\w-])--?[a-zA-Z][\w-]+(?:=\S+)?", 1.5),
     ("code", r"\b[A-Za-z]{1,30}(?:[-_/][A-Za-z0-9]{1,30}){0,6}[-_/]?\d[\w-]*\b|\b\d+[A-Za-z]+\d\w*\b", 2.5),
-    ("quoted", r"\"[^\"\n]{2,80}\"|`[^`\n]{2,80}`|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|(?<!\w)'[^'\n]{2,60}'(?!\w)", 2.5),
+    (
+        "quoted",
+        r"\"[^\"\n]{2,80}\"|`[^`\n]{2,80}`|“[^”\n]{2,80}”|„[^“”\n]{2,80}[“”]|《[^》\n]{1,80}》|「[^」\n]{1,80}」"
+        r"|(?<!\w)'[^'\n]{2,60}'(?!\w)",
+        2.5,
+    ),
     ("snake", r"\b_*[A-Za-z][A-Za-z0-9]{0,40}_\w+\b", 2.0),
     ("camel", r"\b[a-z]+[A-Z]\w*\b|\b[A-Z][a-z0-9]+[A-Z]\w*\b", 2.0),
     (
@@ -119,7 +125,7 @@ class Tokens:
 @lru_cache(maxsize=REMEMBERED)
 def tokens_in(text: str) -> Tokens:
     """Find all tokens of a sentence in one pass over it, since that pass is most of the work."""
-    found = [(match.group(), str(match.lastgroup), *match.span()) for match in places_of_tokens(text)]
+    found = [(text[start:end], key, start, end) for key, start, end in places_of_tokens(text)]
     folded = [(token.strip().lower(), WORTH[key]) for token, key, *_ in found]
     return Tokens(
         shape=shape_of(text),
@@ -129,8 +135,12 @@ def tokens_in(text: str) -> Tokens:
     )
 
 
-def places_of_tokens(text: str) -> Iterator[re.Match[str]]:
-    return (match for match in TOKEN.finditer(text) if match.lastgroup != "plain")
+def places_of_tokens(text: str) -> Iterator[tuple[str, int, int]]:
+    """Yield the key of each token with its beginning and end. Scripts that use no blanks are read as blanks: a value
+    begins and ends beside them.
+    """
+    spaced = text if text.isascii() else WIDE.sub(lambda run: " " * len(run[0]), text)
+    return ((str(match.lastgroup), *match.span()) for match in TOKEN.finditer(spaced) if match.lastgroup != "plain")
 
 
 def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str, int]) -> float:

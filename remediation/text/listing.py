@@ -87,21 +87,21 @@ def _read_values(text: str) -> Iterator[_Value]:
             columns = [" ".join(name.split()) for name in above.strip(" |").split("|")]
         elif "|" not in line:
             columns = []
-        above, end = line, 0
+        above, read = line, 0
         row = f"{rest if NAMED in rest else ''}{without_routine(line.strip(' |'))}"
-        for match in places_of_tokens(row):
-            value, shape = " ".join(match.group().split()).strip(" .,;:)}]"), NAMES[str(match.lastgroup)]
-            if shape == "path" and (number_of_line := LINE.match(row, match.end())):
+        for key, start, end in places_of_tokens(row):
+            value, shape = " ".join(row[start:end].split()).strip(" .,;:)}]"), NAMES[key]
+            if shape == "path" and (number_of_line := LINE.match(row, end)):
                 value += number_of_line[0]
-            if match.lastgroup not in EXACT or row.startswith(NAMED, match.end()):
+            if key not in EXACT or row.startswith(NAMED, end):
                 continue
-            before, column = row[end : match.start()], row.count("|", 0, match.start())
+            before, column = row[read:start], row.count("|", 0, start)
             name = columns[column] if column < len(columns) else _name_in(before)
             if not _is_telling(value, shape):
                 continue
             yield _Value(number, "" if shape in ASSIGNED else name, value)
-            end = match.end()
-        rest = row[end:][-NAME_CHARS:]
+            read = end
+        rest = row[read:][-NAME_CHARS:]
 
 
 def _is_telling(value: str, shape: str) -> bool:

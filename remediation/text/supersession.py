@@ -21,6 +21,7 @@ from remediation.text.coverage import stems_of
 from remediation.text.exact_tokens import tokens_in
 from remediation.text.reading import asks
 from remediation.text.statements import Statement
+from remediation.text.words import FUNCTION_WORDS, WIDE
 
 # Tuned on the 96 updates of the conformance kit and on a reading of all marks in BEAM, tau-bench, LoCoMo and threads.
 LEAST_SHARED = 0.15  # of the words around the newer value, that stand around the older one as well
@@ -37,8 +38,8 @@ CHANGE = re.compile(
     r"|postponed|rotat(?:ed|ion)|retired)\b"
     r"|\b(?:currently|now) reached\b|\bnew (?:\w+ ){1,3}?(?:is|of)\b|^new \w+ for\b|\bthe new \w+"
     r"|\b(?:is|are|we|they) now (?=\w)|\b\w+ now \w+s\b|\b(?:is|are) .{3,60} now\.?$"
-    r"|\bab (?:sofort|jetzt)\b|\bnicht mehr\b|\b(?:geändert|verschoben|umgestellt)\b"
-    r"|\b(?:ist|sind|gilt) (?:jetzt|nun)\b"
+    r"|\bab sofort\b|\bnicht mehr\b|\b(?:geändert|verschoben|umgestellt|umgestiegen|erhöht|gesenkt|verlängert)\b"
+    r"|\b(?:jetzt|nun)\b"
     r"|改为|改成|改到|换成|不再|更正|推迟到|提前到",
     re.I,
 )
@@ -55,8 +56,9 @@ BOUND = re.compile(
     r"|max\w*|min(?:imum)?|target\w*|goal)\b",
     re.I,
 )
-CLAUSE = re.compile(r"[,;，；]\s|\s(?:and|but|so|und|aber)\s")
-FORMER = re.compile(r"\b(?:from|instead of|no longer)\s+$")  # before the value that an older statement has
+CLAUSE = re.compile(r"[,;]\s|[，；]|\s(?:and|but|so|und|aber)\s")
+# Before the value that an older statement has.
+FORMER = re.compile(r"(?:\b(?:from|instead of|no longer|von|statt|nicht mehr)\s+|从|不再)$", re.I)
 FORMER_CHARS = 16  # that these words take
 # Values in plain words. Of those but money an agent's answers can hold only one: a newer directive resets it, whatever
 # its other words.
@@ -254,17 +256,19 @@ def _new_values(text: str, values: Sequence[_Value], former: Sequence[_Value]) -
     if distance > NEAR:
         return ()
     last = first + 1
-    while last < len(values) and text[values[last - 1].end : values[last].start].strip(" (-/") == "":
+    while last < len(values) and text[values[last - 1].end : values[last].start].strip(" (-/年月") == "":
         last += 1
     return tuple(values[first:last])
 
 
 def _read_values(text: str) -> Iterator[_Value]:
     written = [(str(match.lastgroup), *match.span()) for match in WRITTEN.finditer(text)]
-    places = [
+    places = [  # "Der Server" and "The Server" are nobody's names
         (shape, start, end)
         for shape, start, end in tokens_in(text).places
-        if shape not in NO_VALUES and not any(first <= start < last for _, first, last in written)
+        if shape not in NO_VALUES
+        and not (shape == "full name" and text[start:end].partition(" ")[0].lower() in FUNCTION_WORDS)
+        and not any(first <= start < last for _, first, last in written)
     ]
     for shape, start, end in sorted((*places, *written), key=itemgetter(1)):
         value, before, after = text[start:end], text[max(0, start - AROUND) : start], text[end : end + AROUND]
@@ -286,8 +290,9 @@ def _kind_of(shape: str, value: str, before: str, after: str) -> str:
     if shape in SETTINGS:
         return re.split(r"\s?[=:]", value, maxsplit=1)[0].lower()
     if shape == "version":
-        return f"version {''.join(WORD.findall(before)[-1:]).lower()}"
+        named = [word for word in WORD.findall(before.lower()) if word not in FUNCTION_WORDS]
+        return f"version {''.join(named[-1:])}"
     if shape in ("measure", "number"):
-        unit = WORD.findall(value) or WORD.findall(after[:20])[:1]
+        unit = WORD.findall(value) or WIDE.findall(after[:1]) or WORD.findall(after[:20])
         return f"number {unit[0].lower().rstrip('s') if unit else '%' if '%' in value else ''}"
     return shape

@@ -45,12 +45,33 @@ def test_a_newer_statement_supersedes_the_older_one(older: str, newer: str) -> N
 
 
 @pytest.mark.parametrize(
+    ("older", "newer", "marked"),
+    [
+        ("超时时间设为30秒。", "超时时间改为60秒。", "超时时间设为30秒 (until turn 20)。"),
+        ("服务器地址是192.168.1.17。", "服务器地址换成192.168.1.20了。", "服务器地址是192.168.1.17 (until turn 20)。"),
+        ("截止日期是5月1日。", "截止日期推迟到5月15日。", "截止日期是5月1日 (until turn 20)。"),
+        ("每页显示20条。", "每页不再显示20条，改为50条。", "每页显示20条 (until turn 20)。"),
+        ("Die Frist ist der 3. Mai.", "Die Frist ist nun der 17. Mai.", "Die Frist ist der 3. Mai (until turn 20)."),
+        ("Wir nehmen Port 8080.", "Statt 8080 nehmen wir nun Port 9090.", "Wir nehmen Port 8080 (until turn 20)."),
+        ("Die Version ist 2.4.1.", "Wir sind auf Version 2.5.0 umgestiegen.", "Die Version ist 2.4.1 (until turn 20)."),
+    ],
+)
+def test_so_it_does_in_chinese_and_german(older: str, newer: str, marked: str) -> None:
+    first, second, *_ = judged(older, newer)
+    assert (first.marked, second.holds) == (marked, True)
+
+
+@pytest.mark.parametrize(
     ("one", "other"),
     [
         ("The production database is Postgres 15.", "The staging database is MySQL 8."),
         ("Run unit tests with pytest before pushing.", "Run integration tests with make test-integration now."),
         ("The launch is on 2027-03-04.", "The docs freeze moved to 2027-05-06."),
         ("Item 8.", "Item 9."),
+        ("超时时间是30秒。", "如果太慢，超时时间改为60秒。"),
+        ("A组有20人。", "B组改为50人。"),
+        ("Ich wohne in Raum 12.", "Ich bin jetzt im Raum 14."),
+        ("Der Zug fährt um 14:10 ab.", "Jetzt ist es 15:20."),
         ("The flight leaves at 8:30 in UTC.", "My train leaves in Pacific Time."),
         ("Is the budget still $900?", "The budget was reviewed now."),
         ("The travel budget is $900.", "If the travel budget is changed to $700, tell me."),
