@@ -1,32 +1,21 @@
-"""Policies under comparison: the product's own, called as the runtime calls them, and baselines of a few lines each."""
+"""Policies under comparison: the product's own, called as the runtime calls them, and the baselines."""
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from dominds.llm.messages import Role
 from remediation.config import ContextConfig, Weights
-from remediation.context import Toolbox, Unit, UnitRole, Units, write_nothing
+from remediation.context import Toolbox, Units, write_nothing
+from remediation.evaluation import baselines
+from remediation.evaluation.baselines import Room
 from remediation.similarity.embeddings import Embedder, relevance, similarity
 from remediation.strategies.breaking.chain import break_context
 from remediation.strategies.fresh_start import start_fresh
 from remediation.strategies.importance import retain
-from remediation.strategies.outcome import with_newest
 from remediation.strategies.pruning import fallback
 from remediation.tokens.counting import Counter
 
 TRIGGER_PERCENT, TARGET_PERCENT = 80, 50  # of the budget, for every policy alike
-MASKED = "[{tokens} tokens of tool output are no longer shown]"
-UNMASKED_UNITS = 3  # the masking baseline leaves the tool output of the newest units
-
-
-@dataclass(frozen=True, slots=True)
-class Room:
-    """The tokens that units may take: ``limit`` at most, ``target`` as an aim."""
-
-    limit: int
-    target: int
-
 
 Rewrite = Callable[[Units, Room, Toolbox], Units]
 
@@ -53,34 +42,6 @@ def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
     )
 
 
-def window(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """Keep the newest units that fit, and nothing else."""
-    kept = with_newest(units, set(), range(len(units)), room.target)
-    return tuple(units[index] for index in sorted(kept | {len(units) - 1}))
-
-
-def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """Replace old tool output by a line with its size, oldest first. If that is not enough, drop the oldest units."""
-    masked = list(units)
-    excess = sum(unit.est_tokens for unit in units) - room.target
-    for index, unit in enumerate(units[:-UNMASKED_UNITS]):
-        if excess <= 0:
-            break
-        if unit.role is UnitRole.TOOL:
-            masked[index] = _mask(unit, toolbox)
-            excess -= unit.est_tokens - masked[index].est_tokens
-    return tuple(masked) if excess <= 0 else window(tuple(masked), room, toolbox)
-
-
-def _mask(unit: Unit, toolbox: Toolbox) -> Unit:
-    note = MASKED.format(tokens=unit.est_tokens)
-    messages = tuple(
-        replace(message, text=note) if message.role is Role.TOOL and len(message.text) > len(note) else message
-        for message in unit.messages
-    )
-    return replace(unit, messages=messages, est_tokens=toolbox.count(messages))
-
-
 def breaking(units: Units, room: Room, toolbox: Toolbox) -> Units:
     return break_context(units, ContextConfig(), toolbox, room.limit, room.target).units
 
@@ -101,8 +62,13 @@ POLICIES = {
     policy.name: policy
     for policy in (
         Policy("none", None),
-        Policy("window", window),
-        Policy("masking", masking),
+        Policy("window", baselines.window),
+        Policy("masking", baselines.masking),
+        Policy("langchain", baselines.langchain),
+        Policy("inspect_trim", baselines.inspect_trim),
+        Policy("inspect_edit", baselines.inspect_edit),
+        Policy("codex", baselines.codex),
+        Policy("cliff", baselines.cliff),
         Policy("breaking", breaking),
         Policy("retention", retention),
         Policy("autocompaction", compaction_fallback),

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field, replace
 from dominds.llm.messages import Message, Role
 from remediation.budget import Budget
 from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
+from remediation.evaluation.baselines import Room
 from remediation.evaluation.dialogs import Dialog, units_of
-from remediation.evaluation.policies import Policy, Room
+from remediation.evaluation.policies import Policy
 from remediation.recall.index import Index
 from remediation.recall.meaning import pack, unpack
 from remediation.recall.passages import Passage, passages_of

@@ -1,0 +1,125 @@
+"""Rules to compare with: two of a few lines, and five of other projects, written anew from what they publish.
+
+A summary needs a model, and none is asked here, so the rules that write one go without. What a rule leaves above the
+limit goes oldest first, so that all rules are compared within one budget.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from dominds.llm.messages import Message, Role, ToolCall
+from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
+from remediation.strategies.outcome import first_user, with_newest
+
+MASKED = "[{tokens} tokens of tool output are no longer shown]"
+UNMASKED_UNITS = 3  # newest units whose tool output masking leaves
+LANGCHAIN_MESSAGES = 20  # ``keep`` of SummarizationMiddleware, LangChain 1.0
+INSPECT_PRESERVE = 0.8  # of CompactionTrim, Inspect AI
+INSPECT_TOOL_USES = 3  # ``keep_tool_uses`` of CompactionEdit, Inspect AI
+INSPECT_REMOVED = "(Tool result removed)"
+CODEX_TOKENS = 20_000  # of people's messages after a local compaction, Codex CLI
+CLIFF_TURNS, CLIFF_RESULT_CHARS = 3, 500  # arXiv:2609.26779
+CLIFF_SIGNATURE_CHARS = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The tokens that units may take: ``limit`` at most, ``target`` as an aim."""
+
+    limit: int
+    target: int
+
+
+def window(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """Keep the newest units that fit, and nothing else."""
+    return _newest(units, room.target)
+
+
+def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """Mask old tool output by a line that says its size, oldest first; then drop the oldest units."""
+    masked = list(units)
+    excess = total_tokens(units) - room.target
+    for index, unit in enumerate(units[:-UNMASKED_UNITS]):
+        if excess <= 0:
+            break
+        if unit.role is UnitRole.TOOL:
+            masked[index] = _with_results(unit, MASKED.format(tokens=unit.est_tokens), toolbox)
+            excess -= unit.est_tokens - masked[index].est_tokens
+    return tuple(masked) if excess <= 0 else window(tuple(masked), room, toolbox)
+
+
+def langchain(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """Keep the newest messages, without parting a call from its results, as LangChain's SummarizationMiddleware does
+    beside its summary."""
+    start = len(units) - 1
+    while start and sum(len(unit.messages) for unit in units[start:]) < LANGCHAIN_MESSAGES:
+        start -= 1
+    return _within(units[start:], room)
+
+
+def inspect_trim(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """Keep the beginning up to the first message of a person, and the newest four fifths of the rest, as Inspect AI's
+    CompactionTrim does."""
+    start = first_user(units) + 1
+    left_out = len(units) - start - int((len(units) - start) * INSPECT_PRESERVE)
+    return _within((*units[:start], *units[start + left_out :]), room, begins_with=start)
+
+
+def inspect_edit(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """Remove the results of all but the newest tool calls, as Inspect AI's CompactionEdit does."""
+    older = [index for index, unit in enumerate(units) if unit.role is UnitRole.TOOL][:-INSPECT_TOOL_USES]
+    edited = list(units)
+    for index in older:
+        edited[index] = _with_results(units[index], INSPECT_REMOVED, toolbox)
+    return _within(tuple(edited), room)
+
+
+def codex(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """Keep people's newest messages, as Codex' local compaction does beside its summary, and the newest unit."""
+    of_people = [index for index, unit in enumerate(units) if unit.role is UnitRole.USER]
+    return _newest(units, min(room.target, CODEX_TOKENS), of_people)
+
+
+def cliff(units: Units, room: Room, toolbox: Toolbox) -> Units:
+    """Keep the first message and the newest turns. Of the rest keep texts, short results, and a line for each call, as
+    CliffCompaction's mechanical summary does."""
+    start = first_user(units) + 1
+    turns = [index for index, unit in enumerate(units) if unit.role in (UnitRole.ASSISTANT, UnitRole.TOOL)]
+    recent = turns[-CLIFF_TURNS] if len(turns) >= CLIFF_TURNS else start
+    summarised = (_in_short(unit, toolbox) if unit.role is UnitRole.TOOL else unit for unit in units[start:recent])
+    return _within((*units[:start], *summarised, *units[max(start, recent) :]), room, begins_with=start)
+
+
+def _in_short(unit: Unit, toolbox: Toolbox) -> Unit:
+    lines: list[str] = []
+    for message in unit.messages:
+        if message.role is not Role.TOOL or len(message.text) <= CLIFF_RESULT_CHARS:
+            lines.append(message.text)
+        lines += map(_signature, message.tool_calls)
+    messages = (Message(Role.ASSISTANT, "\n".join(filter(None, lines))),)
+    return replace(unit, messages=messages, est_tokens=toolbox.count(messages))
+
+
+def _signature(call: ToolCall) -> str:
+    return f"{call.name}({call.arguments[:CLIFF_SIGNATURE_CHARS]})"
+
+
+def _with_results(unit: Unit, note: str, toolbox: Toolbox) -> Unit:
+    """Put a note in place of each result that is longer."""
+    messages = tuple(
+        replace(message, text=note) if message.role is Role.TOOL and len(message.text) > len(note) else message
+        for message in unit.messages
+    )
+    return replace(unit, messages=messages, est_tokens=toolbox.count(messages))
+
+
+def _within(units: Units, room: Room, begins_with: int = 0) -> Units:
+    """Leave out the oldest units that exceed the limit, but for the first ``begins_with``."""
+    return units if total_tokens(units) <= room.limit else _newest(units, room.target, always=range(begins_with))
+
+
+def _newest(units: Units, room: int, among: Iterable[int] | None = None, always: Iterable[int] = ()) -> Units:
+    """Keep the newest unit, those at ``always``, and of those at the indices ``among`` the newest that fit."""
+    candidates = range(len(units)) if among is None else among
+    kept = with_newest(units, {*always, len(units) - 1}, candidates, room)
+    return tuple(units[index] for index in sorted(kept))
