@@ -30,7 +30,7 @@ def image_of(dialog: Dialog, sha256: str) -> HttpResponse:
 
 
 def image_answer(name: str, media_type: str, content: bytes) -> HttpResponse:
-    """Send an image that a stranger made in a way that no browser takes it for anything else."""
+    """Send an image that a stranger made, with headers that keep browsers from taking it for anything else."""
     answer = HttpResponse(content, content_type=media_type)
     answer["Content-Disposition"] = content_disposition_header(False, name) or "inline"
     answer["X-Content-Type-Options"] = "nosniff"

@@ -99,7 +99,7 @@ def recheck_of(request: PersonRequest) -> Callable[[], bool]:
         session_key = str(request.session.session_key)
 
     def holds() -> bool:
-        session: Any = SimpleNamespace(session=SessionStore(session_key))  # all that is read of a request
+        session: Any = SimpleNamespace(session=SessionStore(session_key))  # get_user reads no more of a request
         owner = api_keys.owner_of(key) if key else get_user(session)
         return owner is not None and owner.pk == user_id and owner.is_active
 

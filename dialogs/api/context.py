@@ -49,15 +49,15 @@ class PreviewChoice(Schema):
 
 @router.post("/dialogs/{uuid:dialog_id}/clear", response={202: StateOut})
 def clear(request: PersonRequest, dialog_id: UUID, given: Package) -> Status[dict[str, str]]:
-    """Begin a new round with this re-entry package; after the generation when one runs."""
+    """Begin a new round with this re-entry package. If a generation runs, the round begins after it."""
     dialog = access.writable_dialog(dialog_id, request.auth)
     return Status(202, {"state": rewrite_requests.clear(dialog.pk, given.reminder_content, request.auth)})
 
 
 @router.post("/dialogs/{uuid:dialog_id}/clear/undo", response=RemediationOut)
 def undo_clear(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
-    """Undo the clear that began the current round: a round begins in which the model sees again what the clear took
-    out of its sight, and then what was said since. The answer is that rewrite; undoing it brings the clear back.
+    """Undo the clear that began the current round. A new round begins in which the model sees again what the clear
+    removed, and then the turns since. The answer is this rewrite, and undoing it brings the clear back.
     """
     dialog = access.writable_dialog(dialog_id, request.auth)
     run = rewrite_requests.undo_clear(dialog.pk, request.auth, context_report.next_size)
@@ -65,7 +65,7 @@ def undo_clear(request: PersonRequest, dialog_id: UUID) -> dict[str, Any]:
 
 
 def _offer(hand: ByHand) -> None:
-    """Add a call for each rewrite that people can ask for."""
+    """Add the call for one of the rewrites that people can ask for."""
 
     def rewrite(request: PersonRequest, dialog_id: UUID) -> Status[dict[str, str]]:
         dialog = access.writable_dialog(dialog_id, request.auth)
@@ -116,7 +116,7 @@ def list_remediations(request: PersonRequest, dialog_id: UUID, window: Query[Win
 
 @router.get("/dialogs/{uuid:dialog_id}/remediations/{int:run_id}", response=WholeRemediationOut)
 def get_remediation(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]:
-    """Return one rewrite with what stood before it, what stands since, and what became of the facts in what went."""
+    """Return one rewrite with the context before and after it, and what became of the facts in the removed units."""
     dialog = access.visible_dialog(dialog_id, request.auth)
     run = RemediationRun.objects.filter(dialog=dialog, pk=min(run_id, LARGEST)).first()
     if run is None:
@@ -134,7 +134,7 @@ def undo(request: PersonRequest, dialog_id: UUID, run_id: int) -> dict[str, Any]
 @router.get("/dialogs/{uuid:dialog_id}/archive", response=list[RemovedOut])
 def list_archive(request: PersonRequest, dialog_id: UUID, window: Query[ArchiveWindow]) -> list[dict[str, Any]]:
     """List what rewrites removed, in full, oldest first. With ``q``, list what a search for it finds, best first;
-    ``after`` then has no meaning.
+    ``after`` is ignored then.
     """
     dialog = access.visible_dialog(dialog_id, request.auth)
     if not window.q:

@@ -1,4 +1,4 @@
-"""Programs' cursors: numbers that count in one database, and mean something else in one restored from a backup."""
+"""Cursors of programs. They are numbers of one database; after a restore from a backup they mean something else."""
 
 from uuid import UUID
 
@@ -22,7 +22,9 @@ def standing_of(dialogs: QuerySet[Dialog], dialog_id: UUID) -> tuple[int, str] |
 
 
 def is_stale(after: int, newest: int, of: str | None, generation: str) -> bool:
-    """Check whether a cursor belongs to another database: it is beyond the newest entry, or says so itself."""
+    """Check whether a cursor belongs to another database: it is beyond the newest entry, or it came with another
+    generation. ``of`` is the generation that it came with, None if it names none.
+    """
     return after > newest or of not in (None, generation)
 
 

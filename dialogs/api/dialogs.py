@@ -103,14 +103,14 @@ def send_export(dialog: Dialog, kind: Literal["md", "json"]) -> StreamingHttpRes
 
 
 def download(pieces: Iterator[str], name: str, kind: str) -> StreamingHttpResponse:
-    """Send a file as a download, piece by piece: texts of people and models must not run as a page of this site."""
-    answer = StreamingHttpResponse(_later(pieces), content_type=f"{kind}; charset=utf-8")
+    """Stream a file as a download. It holds texts of people and models, so it must not run as a page of this site."""
+    answer = StreamingHttpResponse(_read_in_threads(pieces), content_type=f"{kind}; charset=utf-8")
     answer["Content-Disposition"] = f'attachment; filename="{name}"'
     answer["Content-Security-Policy"] = "sandbox"
     answer["X-Content-Type-Options"] = "nosniff"
     return answer
 
 
-async def _later(pieces: Iterator[str]) -> AsyncIterator[str]:
+async def _read_in_threads(pieces: Iterator[str]) -> AsyncIterator[str]:
     while (piece := await in_db_thread(next, pieces, None)) is not None:
         yield piece

@@ -32,9 +32,9 @@ async def list_events(
     ``event: reasoning`` with what the model thinks, in the same way. Both may vanish; the ``turn`` event has the
     answer that counts. ``Last-Event-ID`` works as ``after``.
 
-    The header ``X-Dominds-Generation`` names the database. A cursor of one that has been restored from a backup
-    since (``of`` is another generation, or ``after`` beyond the newest event) is answered by 409 ``resync``; a
-    stream sends ``event: resync`` and then all events from the first.
+    The header ``X-Dominds-Generation`` names the database. A cursor from before a restore of a backup (``of`` is
+    another generation, or ``after`` is beyond the newest event) is answered by 409 ``resync``; a stream sends
+    ``event: resync`` and then all events from the first.
     """
     if "text/event-stream" not in request.headers.get("Accept", ""):
         return await sync_to_async(_list)(request, response, dialog_id, window)

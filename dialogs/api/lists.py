@@ -45,7 +45,7 @@ class UuidWindow(Schema):
 
 
 def number_in(text: str | None) -> int | None:
-    """Read a number in an address or a header, or return None for a text that is none, or that no row has."""
+    """Return the number in a text of an address or a header, or None if it is no number or too large for any row."""
     return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 19 else None
 
 
@@ -58,7 +58,7 @@ def oldest_first(rows: QuerySet[Row], window: UuidWindow) -> QuerySet[Row]:
     if not last.exists():
         raise Invalid(f"after: this list has no entry {window.after}.")
     # The database compares its own value: SQLite stores moments as text, and its clock writes thousandths where Django
-    # writes millionths. The first condition is where an index begins; the second alone would be asked of each row.
+    # writes millionths. By the first condition the database starts within an index; the second alone would read all.
     moment = Subquery(last.values("created_at")[:1])
     newer = Q(created_at__gte=moment) & (Q(created_at__gt=moment) | Q(pk__gt=window.after))
     return ordered.filter(newer)[: window.limit]

@@ -22,7 +22,7 @@ DAMAGED = (
     "Something that is stored of this dialog cannot be read; it has been logged. GET /api/dialogs/{0}/export gives "
     "what can be, POST /api/dialogs/{0}/clear begins a fresh round, /close ends it."
 )
-ARGUMENTS = {"given", "window", "body", "query", "path"}  # names in the place of an error that mean nothing outside
+ARGUMENTS = {"given", "window", "body", "query", "path"}  # names of our arguments, which mean nothing to callers
 CODES = {400: "invalid", 404: "not_found", 405: "method_not_allowed"}
 Wrapped = Callable[..., Any]
 Problem = TypeVar("Problem", bound=Exception)
@@ -82,7 +82,7 @@ def unknown_address(request: HttpRequest) -> HttpResponse:
 def unavailable(request: HttpRequest, problem: Exception) -> HttpResponse:
     """Answer that the database is unavailable.
 
-    ``stored`` is ``unknown`` if the reply to a commit was lost; then the same call under the same id is safe.
+    ``stored`` is ``unknown`` if the reply to a commit was lost. The call can then be repeated under the same id.
     """
     log.warning("api_unavailable", path=request.path, error=str(problem) or type(problem).__name__)
     if busy_database.is_known(request, problem):
@@ -100,7 +100,7 @@ def internal_error(request: HttpRequest, problem: Exception) -> HttpResponse:
 
 
 def in_json(view: Wrapped) -> Wrapped:
-    """Wrap a view, so that errors before its API's handlers (a wrong method, a body too large) are JSON, too."""
+    """Wrap a view, so that errors which no handler of the API sees (a wrong method, a body too large) are JSON too."""
     if iscoroutinefunction(view):
 
         @wraps(view)

@@ -35,13 +35,13 @@ Choices = Annotated[
 class NewQuestion(Schema):
     text: Text = Field(max_length=questions.LONGEST_QUESTION)
     choices: Choices = []
-    dialog: UUID | None = Field(None, description="one that is idle; a new one by default")
+    dialog: UUID | None = Field(None, description="an idle dialog; a new one by default")
 
 
 class Answer(Schema):
     text: Text
     instead: Annotated[
-        bool, Field(description="of a call that waits to be allowed: the text is its result, and the tool does not run")
+        bool, Field(description="for a call that waits to be allowed: the text is its result; the tool does not run")
     ] = False
 
 
@@ -78,8 +78,9 @@ def list_questions(request: PersonRequest, window: Query[QuestionWindow]) -> lis
 
 @router.post("/questions", response={201: QuestionOut})
 def ask(request: PersonRequest, given: NewQuestion) -> Status[dict[str, Any]]:
-    """Ask the people of a dialog from outside: no agent goes on when they answer.
-    Ask again for the question to read it."""
+    """Ask the people of a dialog a question from outside. No agent goes on when they answer. Get the question
+    again to read the answer.
+    """
     row = questions.ask_from_outside(request.auth, given.text, given.dialog, given.choices)
     return Status(201, _read(request.auth, row.pk))
 

@@ -137,8 +137,8 @@ class ReasoningOut(Schema):
 
 
 class AttachmentOut(Schema):
-    """A file of a message. An image has pixels, and is read by its ``sha256``;
-    the text of any other stands in the turn's text."""
+    """A file of a message. An image has ``width`` and ``height``, and is fetched by its ``sha256``. The text of any
+    other file is part of the turn's text."""
 
     name: str
     media_type: str
@@ -274,7 +274,7 @@ class RecalledOut(Schema):
 
 
 class ContextOut(Schema):
-    """``est_tokens`` sums the units, ``est_fixed`` (instructions, tools and reminders) and what is recalled."""
+    """``est_tokens`` is the sum of the units, ``est_fixed`` (instructions, tools, reminders) and the recalled text."""
 
     policy: str
     est_tokens: int
@@ -306,8 +306,8 @@ class RemediationOut(Schema):
 
 
 class SearchedText(Schema):
-    """``text`` is the place where the words stand, ``marks`` are [start, end] of each in it. ``seq`` is a turn's,
-    ``id`` a unit's of the archive; the other is null."""
+    """``text`` is a passage, and ``marks`` are the [start, end] of each word that was found in it. A turn has a
+    ``seq``, a unit of the archive an ``id``; the other is null."""
 
     seq: int | None = None
     id: int | None = None
@@ -338,8 +338,8 @@ class RemovedOut(Schema):
 
 
 class WholeRemediationOut(RemediationOut):
-    """A rewrite with what it did. ``before`` are the units that went, the beginnings of their texts: the archive has
-    them whole. ``after`` is what stands since: turns by their seqs, and new texts.
+    """A rewrite with its effect. ``before`` are the removed units with the beginnings of their texts, which the archive
+    has whole. ``after`` is the context since: turns by their ``seq``, and new texts.
     """
 
     before: list[RemovedOut]
@@ -353,8 +353,8 @@ class MarkOut(Schema):
 
 
 class MomentOut(Schema):
-    """One call on the timeline. ``est_shares`` are tokens by category, empty for calls that were made before they were
-    kept; ``digest`` is the SHA-256 of the body that was sent."""
+    """One call on the timeline. ``est_shares`` are tokens by category, empty for calls from before they were stored.
+    ``digest`` is the SHA-256 of the body that was sent."""
 
     generation: int
     round: int
@@ -375,7 +375,7 @@ class MomentOut(Schema):
 
 
 class PieceOut(Schema):
-    """A piece of a request. Guidance has no ``text``, but the ``prompts`` with their versions."""
+    """A piece of a request. Guidance has no ``text``; its ``prompts`` are names with versions."""
 
     category: str
     label: str
@@ -386,7 +386,8 @@ class PieceOut(Schema):
 
 
 class RequestOut(Schema):
-    """A call's request in pieces. ``is_equal``: its hash is that of what was sent; ``differs`` says why not."""
+    """A call's request, built again in pieces. ``is_equal`` says whether its hash is that of the body that was sent,
+    and ``differs`` why not."""
 
     call: MomentOut
     is_equal: bool
@@ -396,7 +397,7 @@ class RequestOut(Schema):
 
 
 class DiffRowOut(Schema):
-    """``alike`` pieces that both have, or a piece of one request, or one that became another:
+    """A number of ``alike`` pieces that both requests have, a piece that only one has, or a piece that changed, with
     ``lines`` as in a diff."""
 
     kind: Literal["alike", "removed", "added", "changed"]

@@ -42,8 +42,8 @@ class Wanted(Schema):
 def search_dialog(
     request: PersonRequest, response: HttpResponse, dialog_id: UUID, wanted: Query[Wanted]
 ) -> list[dict[str, Any]]:
-    """Turns of all rounds that bear on `q`, best first. While the words of a long dialog are still being indexed, its
-    newest messages are looked at; the header `X-Dominds-Searched` says `newest` then."""
+    """Find turns of all rounds that bear on `q`, best first. While the words of a long dialog are still being indexed,
+    only its newest messages are searched, and the header `X-Dominds-Searched` says `newest`."""
     result, response[SEARCHED] = found_in_dialog(request.auth, dialog_id, wanted)
     return result
 
@@ -57,9 +57,9 @@ def search_all(
         bool, Query(alias="all", description="look at every message, not at some 20,000 of the newest")
     ] = False,
 ) -> list[dict[str, Any]]:
-    """Turns of the dialogs that the caller takes part in, best first. Of some 20,000 of their newest messages, 1,000 of
-    a dialog; where there are older ones, the header `X-Dominds-Searched` says `newest`. With `all=true` it is slower,
-    looks at every message, and says `all`."""
+    """Find turns of the dialogs that the caller takes part in, best first. Some 20,000 of their newest messages are
+    searched, at most 1,000 of a dialog; if there are older ones, the header `X-Dominds-Searched` says `newest`. With
+    `all=true` every message is searched, which is slower, and the header says `all`."""
     result, response[SEARCHED] = found_everywhere(request.auth, wanted, all_of_it=all_of_it)
     return result
 
@@ -73,7 +73,7 @@ def found_in_dialog(person: User, dialog_id: UUID, wanted: Wanted) -> tuple[list
 
 def found_everywhere(person: User, wanted: Wanted, *, all_of_it: bool) -> tuple[list[dict[str, Any]], Searched]:
     hits, leaves_out = search.everywhere(person, wanted.q, wanted.limit, all_of_it=all_of_it)
-    results = [{"dialog": one.dialog_id, "title": one.title, **hit_json(one.hit, "seq")} for one in hits]
+    results = [{"dialog": row.dialog_id, "title": row.title, **hit_json(row.hit, "seq")} for row in hits]
     return results, "newest" if leaves_out else "all"
 
 

@@ -58,7 +58,7 @@ class EventStream:
     ) -> None:
         self.user_id = user_id
         self._dialog_id, self._seq, self._holds = dialog_id, after, holds
-        self._generation = of  # names the database in which numbers count; None until the first read
+        self._generation = of  # of the database in which ``after`` counts; None means unknown before the first read
         self._wake = asyncio.Event()
         self._behind = True
         self._live_text: list[dict[str, Any]] = []
@@ -111,11 +111,11 @@ class EventStream:
                 await hub().leave(self, feed)
 
     async def _read_due(self, feed: Feed) -> AsyncIterator[bytes]:
-        for piece in self._of_live_text(feed):  # the last words of an answer, before its end
+        for piece in self._of_live_text(feed):  # the last words of an answer are sent before the event of its end
             yield piece
         while self._behind:
             self._behind = False
-            # Their beginning is an event, which is among the rows that are read next.
+            # The start of a generation is an event that comes before its live text, so the next rows have it.
             begun = max((frame["generation"] for frame in self._live_text), default=0)
             try:
                 rows = await in_db_thread(self._fetch)
@@ -145,7 +145,7 @@ class EventStream:
             yield piece
 
     def _of_live_text(self, feed: Feed) -> list[bytes]:
-        """Yield the live text of generations whose beginning the reader has."""
+        """Return the live text of generations whose start the reader has, as events, and keep the rest waiting."""
         ready = [frame for frame in self._live_text if frame["generation"] <= self._known]
         self._live_text = [frame for frame in self._live_text if frame["generation"] > self._known]
         return [piece for frame in ready if frame["generation"] > feed.ended for piece in _pieces(frame)]
@@ -159,7 +159,7 @@ class EventStream:
         newest, generation = standing
         stale = is_stale(self._seq, newest, self._generation, generation)
         self._generation = generation
-        if stale:  # the reader begins anew, and so does what is known of it
+        if stale:  # the reader gets everything again, from the first event
             self._seq = self._known = 0
             return [{"seq": 0, "type": "resync", "data": {"generation": generation}}]
         return events.after(self._dialog_id, self._seq, BATCH)

@@ -60,7 +60,7 @@ def edit(request: PersonRequest, dialog_id: UUID, seq: int, given: EditIn) -> St
 
 @router.get("/dialogs/{uuid:dialog_id}/turns/{int:seq}/versions", response=list[VersionOut])
 def list_versions(request: PersonRequest, dialog_id: UUID, seq: int) -> list[dict[str, Any]]:
-    """List the dialogs that hold a version of this turn, the first one first; it has the same position in each."""
+    """List the dialogs that hold a version of this turn, oldest first. The turn has the same position in each."""
     dialog = access.visible_dialog(dialog_id, request.auth)
     turn = dialog.turns.filter(seq=seq, position__isnull=False).first()
     if turn is None:
