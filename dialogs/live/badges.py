@@ -12,7 +12,7 @@ from dialogs.live.feeds import Listener
 log = structlog.get_logger(__name__)
 
 RETRY_SECONDS = 3
-BADGES_SECONDS = 0.25  # several dialogs may end at one moment: their badges are counted once
+BADGES_SECONDS = 0.25  # between two counts, so that dialogs which end together are counted once
 # Takes a person and languages, returns the badges by language.
 ReadBadges = Callable[[int, Collection[str]], dict[str, dict[str, Any]] | None]
 
@@ -57,7 +57,7 @@ class Person:
             self._due = False
             try:
                 badges = await in_db_thread(self._read, self.user_id, {listener.language for listener in self._shown})
-            except Exception as error:  # noqa: BLE001  no database: the badges stay, and are counted again
+            except Exception as error:  # noqa: BLE001  no database: the old badges stay until the next count
                 log.warning("badges_not_counted", user_id=self.user_id, error=str(error) or type(error).__name__)
                 await asyncio.sleep(RETRY_SECONDS)
                 self._due = True

@@ -89,19 +89,20 @@ class PageSocket(AsyncWebsocketConsumer):
         self._wake.set()
         self._may_have_missed = self.dialog_id is not None  # there may be events that nobody announced
         self._announced_seq = 0  # the newest event that was announced
-        self._announced_at = now  # when, or when something else made a read necessary
+        self._announced_at = now  # when that was, or when something else made a read necessary
         self._unsent: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
         self._reading: asyncio.Task[None] | None = None
-        self._is_current = False  # all events up to the opening have been sent: what follows is new
+        self._is_current = False  # all events from before the opening have been sent
         self._live_text: deque[dict[str, Any]] = deque()
-        self._live_text_lost = True  # it is to be sent from its beginning
-        self._live_text_waits = asyncio.Event()  # the start of its generation has to be read first
-        self._started_generation = self._ended_generation = 0  # the newest whose start was sent, and whose end was
+        self._live_text_lost = True  # the live text has to be sent from its beginning
+        self._live_text_waits = asyncio.Event()  # set while live text waits for the start of its generation to be read
+        self._started_generation = 0  # the newest generation whose start was sent
+        self._ended_generation = 0  # the newest generation whose end was sent
         self._unannounced_generation = 0  # a generation whose live text came before its start
         self._badges: dict[str, Any] | None = None  # waits to be sent
         self._tool_line: dict[str, Any] | None = None  # waits until the page has the call
         self._flow = FlowControl(now)
-        self._session_at = now - random.random() * SESSION_SECONDS / 2  # pages that opened together ask one by one
+        self._session_at = now - random.random() * SESSION_SECONDS / 2  # pages that opened together check one by one
         self._close_code = 0  # set when the socket is to be closed
 
     # -- from the page -------------------------------------------------------------------------------------------------
@@ -172,7 +173,7 @@ class PageSocket(AsyncWebsocketConsumer):
             await self._check_session()
             if self._is_behind and not self._close_code:
                 await self._read_events()
-        except Exception:  # a database that is unavailable must not cost the connection either
+        except Exception:  # an unavailable database must not cost the connection
             log.exception("socket_read_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
             self._may_have_missed = self.dialog_id is not None
             await asyncio.sleep(RETRY_SECONDS)
@@ -204,9 +205,9 @@ class PageSocket(AsyncWebsocketConsumer):
 
     async def _render(self, feed: Feed, rendering: Rendering) -> list[Frame] | None:
         def begin() -> Callable[[], list[Frame] | None]:
-            """Note the turn's begin: whatever is announced from now on may not be among what is read."""
+            """Note when the read begins, since events that are announced from now on may be missing from it."""
             rendering.begun_at = time.monotonic()
-            rendering.started_generation = feed.generation  # the event of its start comes before its live text
+            rendering.started_generation = feed.generation  # its live text is here, so its start is in the database
             return partial(
                 in_language,
                 self.language,
@@ -228,7 +229,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self._hub.show_badges(self, badges_of)
         while not self._close_code:
             with suppress(TimeoutError):
-                # Unlike wait_for it makes no task, at each frame of each socket.
+                # Unlike wait_for, this makes no task for each frame of each socket.
                 async with asyncio.timeout(TICK_SECONDS):
                     await self._wake.wait()
             self._wake.clear()
@@ -271,7 +272,7 @@ class PageSocket(AsyncWebsocketConsumer):
                 continue
             if self._flow.is_slow(time.monotonic()) and not await self._drain():
                 self._unsent.clear()
-                self._may_have_missed = True  # nothing is held for a page that does not read; it is read again later
+                self._may_have_missed = True  # nothing is queued for a page that does not read: it is read again later
                 return
             if frame["type"] == "generation":
                 generation = int(frame["data"]["id"])
@@ -319,11 +320,9 @@ class PageSocket(AsyncWebsocketConsumer):
             if generation > max(self._started_generation, feed.ended):
                 self._live_text_waits.set()
                 if self._reading is None and generation != self._unannounced_generation:
-                    self._unannounced_generation, self._may_have_missed, self._announced_at = (
-                        generation,
-                        True,
-                        time.monotonic(),
-                    )
+                    self._unannounced_generation = generation
+                    self._may_have_missed = True
+                    self._announced_at = time.monotonic()
                     self._wake.set()
                 return
             frame = self._live_text.popleft()

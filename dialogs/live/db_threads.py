@@ -21,7 +21,7 @@ class Work(Generic[Result]):
     def __init__(self, function: Callable[..., Result], arguments: tuple[Any, ...]) -> None:
         self._function, self._arguments = function, arguments
         self._database: Any = None  # the thread's connection, while it runs
-        self._lock = threading.Lock()  # a connection that went back to the pool is not this work's to cancel
+        self._lock = threading.Lock()  # once back in the pool, the connection may run another's statement
 
     def run(self) -> Result:
         close_old_connections()

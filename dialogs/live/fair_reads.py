@@ -56,7 +56,7 @@ class FairReads:
             work = Work(begin(), ())  # from here to the task nothing waits, so nothing can be cancelled
             future = asyncio.get_running_loop().run_in_executor(_threads, work.run)
             in_turn = self._turn(dialog_id, future, work) if takes_turn else None
-            # What is held is given back when the thread is done, however long anybody waits for it.
+            # The limits are released when the thread is done, even if nobody waits for its result any more.
             running = asyncio.create_task(self._run(dialog_id, future, in_turn, held.pop_all()))
         return await self._in_time(running, work)
 
@@ -78,7 +78,9 @@ class FairReads:
             return result
 
     async def _turn(self, dialog_id: UUID, future: "asyncio.Future[Any]", work: Work[Any]) -> None:
-        """Wait until the read is done. Its turn may end before."""
+        """Wait until the read is done. End its turn after TURN_SECONDS at the latest, and cancel it if too many reads
+        outlast their turns.
+        """
         try:
             _, unfinished = await asyncio.wait({future}, timeout=TURN_SECONDS)
         finally:
@@ -123,7 +125,7 @@ class FairReads:
 
 class _Limit:
     def __init__(self) -> None:
-        self.users = 0  # that hold the semaphore or wait for it
+        self.users = 0  # reads that hold the semaphore or wait for it
         self.semaphore: asyncio.Semaphore | None = None
 
 

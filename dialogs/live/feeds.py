@@ -49,7 +49,8 @@ class Rendering:
     """Events as pages show them, rendered once for all sockets that need the same at the same time."""
 
     def __init__(self) -> None:
-        # Monotonic; it includes whatever was announced before. Until it begins, that is everything.
+        # A monotonic time: all events that were announced before it are included. It is infinite until the rendering
+        # begins, since whatever is announced until then will be included.
         self.begun_at = math.inf
         self.started_generation = 0  # the newest generation whose start it includes
         self.frames: asyncio.Task[list[dict[str, Any]] | None]
@@ -101,13 +102,13 @@ class Feed:
             del self._renderings[key]
 
     def end(self, generation: int) -> None:
-        """End a generation's live text, which its turn replaces, if there is one."""
+        """Drop the live text of a generation that has ended. Its turn replaces the text, if the answer was kept."""
         self.ended = max(self.ended, generation)
         if self.generation <= self.ended:
             self.live_text = None
 
     def snapshot(self) -> dict[str, Any] | None:
-        """Return the live text from its beginning, for a socket that has nothing of it."""
+        """Return the live text from its beginning, for a socket that has none of it, or None if there is none."""
         if self.live_text is None:
             return None
         growing = self.live_text
@@ -235,7 +236,7 @@ def _texts(value: Any) -> list[str]:
 
 
 def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
-    """Return the live text from its beginning, for a page that polls, or nothing without Redis."""
+    """Return the live text from its beginning, for a page that polls, or None if there is none or Redis is down."""
     generation = _running_replies.first(dialog_id)
     if not generation:
         return None

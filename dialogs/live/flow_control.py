@@ -1,11 +1,11 @@
 """Flow control of one socket: how much it may be sent before it has acknowledged earlier frames."""
 
-UNREAD_BYTES = 256 * 1024  # unacknowledged: nothing more is sent
-PING_BYTES = UNREAD_BYTES // 4  # between pings at most, so that a page that reads never waits for the next tick
+UNREAD_BYTES = 256 * 1024  # nothing more is sent while so much is unacknowledged
+PING_BYTES = UNREAD_BYTES // 4  # at most between pings, so that a page that reads never waits for the next tick
 # A program that never acknowledges is paced by the clock instead.
 SILENT_BYTES_PER_SECOND = 32 * 1024
 SLOW_SECONDS = 10  # nothing more is sent after so long without an acknowledgement
-DEAD_SECONDS = 60  # and then: the socket is closed
+DEAD_SECONDS = 60  # the socket is closed after so long without an acknowledgement
 UNREAD_PING_SECONDS = 2  # between pings, while something is unacknowledged
 PING_SECONDS = 25  # between pings otherwise
 
@@ -16,7 +16,7 @@ class FlowControl:
     def __init__(self, now: float) -> None:
         self.sent = 0
         self._acked = 0
-        self._acknowledges = False  # the other side has done so at least once
+        self._acknowledges = False  # whether the other side has ever acknowledged
         self._pinged = 0  # the number of bytes sent by the last ping
         self._opened_at = self._pinged_at = now
         self._progress_at = now  # when it last acknowledged, or last had nothing left to acknowledge

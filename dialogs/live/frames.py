@@ -51,14 +51,14 @@ PIECES: dict[str, tuple[str, ...]] = {
     "round": ("reminders_panel", "ring", "meter"),
     "remediation": ("meter",),
 }
-# The first message gives a dialog its title; nothing of a closed one can be changed.
+# The first message gives the dialog its title, and a closed dialog can no longer be changed.
 CHANGED_BY_FIRST_AND_LAST = ("dialog_menu", "reminders_panel")
 Frame = dict[str, Any]
 
 
 def frames_after(dialog_id: UUID, user_id: int, seq: int, database_generation: str | None = None) -> list[Frame] | None:
     """Return the next events after ``seq`` with their HTML, or ``None`` if this person may no longer see the dialog."""
-    # Before the rest: pieces may be newer than their event, never older.
+    # Events are read before the rows of the pieces, so that a piece may be newer than its event, but never older.
     rows, turns = events.read(dialog_id, seq, BATCH)
     dialog = _dialog.first(dialog_id)
     viewer = dialog and _viewer(dialog, user_id)
@@ -185,7 +185,9 @@ def _asking_turns(dialog: Dialog, rows: list[Turn]) -> list[Turn]:
 
 
 def _call_site_piece(page: DialogPage, turns: Mapping[int, Turn]) -> list[str]:
-    """Render the newest turn with calls, which a page may show from before its question, unless its own event does."""
+    """Render the newest turn with calls again, since a page may show it without its question. If the turn's own event
+    is among these, that event renders it.
+    """
     calling = page.dialog.turns.filter(role=Turn.Role.ASSISTANT, tool_calls__isnull=False, position__isnull=False)
     turn = calling.select_related("generation__snapshot", "author").order_by("-position").first()
     if turn is None or turn.seq in turns:

@@ -30,15 +30,15 @@ from dominds import waits
 
 log = structlog.get_logger(__name__)
 
-QUIET_SECONDS = 10  # then Redis is pinged
+QUIET_SECONDS = 10  # without a message; then Redis is pinged
 POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
-REFRESHES_PER_SECOND = 100  # dialogs, after a lost connection
+REFRESHES_PER_SECOND = 100  # dialogs that are read again after a lost connection
 SOCKETS_PER_PERSON = 20
 SOCKETS_PER_PROCESS = 10_000
 
 
 def session_mark(session_key: str) -> str:
-    """Return a name for a session on a channel that does not reveal its key."""
+    """Return a name for a session that does not reveal its key, for frames to a person's channel."""
     return hashlib.sha256(session_key.encode()).hexdigest()[:24]
 
 
@@ -160,8 +160,7 @@ class Hub:
         return [*self._feeds, *self._people]
 
     async def _read_forever(self) -> None:
-        """Hold the subscription; after a lost connection, subscribe to everything again and let
-        all listeners catch up."""
+        """Hold the subscription. After a lost connection, subscribe to everything again, and all listeners catch up."""
         failures = 0
         while True:
             try:

@@ -27,8 +27,8 @@ def person_of(session_key: str) -> User | None:
     if person is None:
         return None
     session_hash = session.get(HASH_SESSION_KEY, "")
-    known = (person.get_session_auth_hash(), *person.get_session_auth_fallback_hash())  # under SECRET_KEY_FALLBACKS
-    return person if any(constant_time_compare(session_hash, one) for one in known) else None
+    valid = (person.get_session_auth_hash(), *person.get_session_auth_fallback_hash())  # under SECRET_KEY_FALLBACKS
+    return person if any(constant_time_compare(session_hash, valid_hash) for valid_hash in valid) else None
 
 
 def active_person(user_id: int) -> User | None:
