@@ -1,4 +1,4 @@
-"""The frame around every page: its reader, what waits for them, and where they were last."""
+"""The frame around every page: its reader, the number of questions that wait for them, and their newest dialogs."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class Frame:
 
     @cached_property
     def waiting(self) -> int:
-        """Return the open questions that this person may see."""
+        """Return the number of open questions that this person may see."""
         return questions.count_open(self.user)
 
     @cached_property

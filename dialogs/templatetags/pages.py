@@ -40,9 +40,9 @@ MINUTE, HOUR, DAY = 60, 3600, 86400
 
 @register.tag
 def icon(parser: Parser, token: Token) -> TextNode:
-    """Draw an icon of ``icons.svg`` by its name, without words, since words stand beside it.
+    """Draw the icon of this name in ``icons.svg``. Screen readers skip it, since words stand beside it.
 
-    It is drawn once for each place in a template, because a turn has three or four.
+    The HTML is made when the template is compiled, because a turn has three or four icons.
     """
     _tag, name = token.split_contents()
     html = '<svg class="icon" aria-hidden="true"><use href="{}#{}"/></svg>'
@@ -51,9 +51,9 @@ def icon(parser: Parser, token: Token) -> TextNode:
 
 @register.simple_tag
 def form_to(view: str, *args: object, question: str = "") -> SafeString:
-    """Write where a form is sent: in place and answered by pieces where scripts run, and else as any form.
+    """Write the attributes of a form that htmx sends without leaving the page, and browsers without scripts as usual.
 
-    Scripts ask the ``question`` before.
+    htmx asks the ``question`` first, if there is one.
     """
     address = reverse(view, args=args)
     asks = format_html(' hx-confirm="{}"', question) if question else ""
@@ -99,13 +99,13 @@ def known_model(provider: str, model: str) -> ModelInfo | None:
 
 @register.filter
 def with_provider(model: str) -> str:
-    """Return the name of a model given as ``provider/model``, with its provider: several may have it."""
+    """Return the name of a model given as ``provider/model``, with its provider, since several may have the model."""
     return f"{model_name(model)} ({model.partition('/')[0]})"
 
 
 @register.filter
 def display_name(model: ModelInfo | None, unknown: str = "") -> str:
-    """Return a model's name; those of the demo agents' scripts say what they do, in the page's language."""
+    """Return a model's name. The names of the demo agents' models say what they do, and are translated."""
     if model is None:
         return unknown
     return _(model.name) if model.provider_id == "demo" else model.name
@@ -114,7 +114,7 @@ def display_name(model: ModelInfo | None, unknown: str = "") -> str:
 @register.simple_tag
 def marks() -> dict[str, Any]:
     """Return the meanings of the pages' marks: states of dialogs, and levels of contexts."""
-    return {"states": [(state.value, state_label(state)) for state in State], "levels": [str(one) for one in Level]}
+    return {"states": [(state.value, state_label(state)) for state in State], "levels": [str(level) for level in Level]}
 
 
 @register.filter
@@ -131,7 +131,7 @@ def model_facts(model: ModelInfo) -> str:
     marks = [_("{number} tokens").format(number=f"{model.limit[0]:,}")] if model.limit[0] else []
     is_ones_own = model.kind.is_local or model.provider_id in connected.connected()
     if "image" in model.modalities and (model.states_modalities or not is_ones_own):
-        marks.append(_("sees images"))  # of a server of one's own nothing is known until it says so
+        marks.append(_("sees images"))  # of a person's own server this is only assumed until the server says so
     if model.thinking not in (Thinking.UNKNOWN, Thinking.NEVER):
         marks.append(_("can think"))
     if price := price_of(0, model.prices, timezone.now()):
@@ -148,7 +148,7 @@ def term(anchor: str, words: str) -> SafeString:
 
 @register.filter
 def tokens(number: int | str | None) -> str:
-    """Write a number with its thousands apart. An unknown one stays unknown, as does "", Django's for a missing row."""
+    """Write a number with its thousands apart, or "unknown" for None and for "", Django's value of a missing row."""
     return f"{number:,}" if isinstance(number, int) else _("unknown")
 
 
@@ -202,8 +202,9 @@ register.filter("beginning", beginning_of)
 
 @register.filter
 def spans(numbers: Sequence[int]) -> str:
-    """Write rising numbers, those that follow each other as a span: 1–3, 7. Behind six spans stands a mark for more."""
-    groups = [[number for _, number in group] for _, group in groupby(enumerate(numbers), lambda one: one[1] - one[0])]
+    """Write ascending numbers, consecutive ones as a span: 1–3, 7. After six spans, an ellipsis stands for the rest."""
+    runs = groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])
+    groups = [[number for _, number in run] for _, run in runs]
     written = [f"{group[0]}–{group[-1]}" if len(group) > 1 else str(group[0]) for group in groups[:6]]
     return ", ".join(written) + ("…" if len(groups) > 6 else "")
 
@@ -216,15 +217,15 @@ def at(value: Mapping[int, object], position: int) -> object | None:
 
 @register.filter
 def chart_width(points: list[dict[str, float]]) -> float:
-    """Return the width of the chart. Few bars stand at its right."""
+    """Return the width of the chart. If there are few bars, they stand at its right."""
     return points[-1]["x"] + 8
 
 
 @register.simple_tag
 def bars(points: list[dict[str, Any]]) -> SafeString:
-    """Draw the bars of the chart, up to sixty at each answer.
+    """Draw the bars of the chart, up to sixty, after each answer.
 
-    A loop in the template took most of the time of an answer's end.
+    A loop in the template took most of the time of rendering the end of an answer.
     """
     reported = escape(_("{number:,} prompt tokens"))
     levels = {level: escape(_(level)) for level in Level}
@@ -241,7 +242,7 @@ def bars(points: list[dict[str, Any]]) -> SafeString:
 
 @register.simple_tag
 def changed_lines(lines: Iterable[str]) -> SafeString:
-    """Mark the lines of a comparison that begin with "+" or "-" as added or removed, and what is left out between."""
+    """Mark the lines of a diff that begin with "+" or "-" as added or removed, and write "…" for omitted ones."""
     marked = {"+": "<ins>{}</ins>\n", "-": "<del>{}</del>\n", "@": "…\n"}
     shown = [*lines][1:]  # each hunk begins with a line of numbers
     return format_html_join("", "{}", ((format_html(marked.get(line[:1], "{}\n"), line),) for line in shown))
@@ -320,7 +321,7 @@ def moment(value: datetime | None, form: str = "H:i") -> SafeString | str:
     value = timezone.localtime(value)
     is_time = form == "H:i"
     form = _("j M Y H:i" if is_time and value.date() != timezone.localdate() else form)
-    # The short form is that of every turn, and dates are few.
+    # Every turn has a time in the short form, so that is written without date_format.
     shown = f"{value:%H:%M}" if form == "H:i" else escape(date_format(value, form))
     return mark_safe(  # nosec B308 B703  numbers, a zone's name, and words that are escaped here
         f'<time datetime="{value.isoformat()}" data-form="{"time" if is_time else "date"}" '

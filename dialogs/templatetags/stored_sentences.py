@@ -14,7 +14,7 @@ from django.utils.translation import gettext
 
 from dominds import unreachable
 
-# Each with names where it was filled in. A name takes one word, `words` and `reason` any.
+# A name in braces stands for what the runtime filled in: one word, or, for `words` and `reason`, any text.
 FORMS = (
     # why a dialog is suspended
     "{number} forced attempts to clear the mind failed.",
@@ -268,7 +268,7 @@ FAILURES = {
     "malformed_stream": "No whole answer came.",
     "too_large": "The answer became too large.",
 }
-# What is said of a server that cannot be reached, by us or by the system, where a sentence holds it as its reason.
+# Reasons why a server cannot be reached, in our words or the system's, which stand for {reason} in a sentence.
 REASONS = (
     *(words for _pattern, words in unreachable.WORDS if "\\" not in words),
     *("No route to host", "Network is unreachable", "Connection timed out", "Connection reset by peer"),
@@ -312,7 +312,7 @@ def pieces(text: str) -> list[tuple[str, bool]]:
 
 
 def in_plain_words(text: str) -> str:
-    """Return a text in the language of the page, for where no element can say that a part of it is English."""
+    """Return a text in the language of the page, without elements that mark the rest as English."""
     return text if translation.get_language() == "en" else "".join(piece for piece, _ours in pieces(text))
 
 

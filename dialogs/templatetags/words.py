@@ -35,7 +35,9 @@ class FixedText(template.Node):
 
 @register.tag
 def translate(parser: Parser, token: Token) -> template.Node:
-    """Compile Django's tag. Plain literals are shortened: hundreds of them took a tenth of a long page's time."""
+    """Compile Django's tag. A plain literal becomes a ``FixedText``, since hundreds of Django's own nodes took a tenth
+    of a long page's time.
+    """
     words = token.split_contents()
     if len(words) == 2 and words[1][0] in "\"'":
         return FixedText(words[1][1:-1])
