@@ -15,10 +15,10 @@ from dominds.budgets import ATTACHMENT_BYTES, ATTACHMENTS, IMAGE_PIXELS, OverBud
 from dominds.llm.providers.parts import pixels_of
 
 MEDIA_TYPES = {b"\x89PNG": "image/png", b"GIF8": "image/gif", b"\xff\xd8": "image/jpeg", b"RIFF": "image/webp"}
-# What each format ends with; a file that was cut off would be refused by every provider, in each request from then on.
+# The end of a whole file. Providers would refuse one that was cut off, in each request from then on.
 ENDS = {"image/png": b"IEND\xaeB`\x82", "image/gif": b";", "image/jpeg": b"\xff\xd9", "image/webp": b""}
 PLAIN_TEXT = "text/plain"
-NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # control characters that no text has
+NO_TEXT = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f]")  # control characters, which text files do not have
 LONGEST_NAME = 120
 UNNAMED = "file"
 
@@ -27,8 +27,8 @@ UNNAMED = "file"
 class Attached:
     """A checked file.
 
-    An image has ``pixels``, and any other file is text. Of a document only its text is stored, with the numbers of its
-    pages. ``detail`` is that of ``ImagePart``.
+    An image has ``pixels``; any other file is text. Only the text of a document is stored, with its page numbers.
+    ``detail`` is that of ``ImagePart``.
     """
 
     name: str
@@ -70,7 +70,7 @@ def from_base64(name: str, data: str) -> tuple[str, bytes]:
 
 
 def _plain(name: str) -> str:
-    """Return the name without characters that would end its line or quotes, or change the order in which it reads."""
+    """Return the name without its folder, and without characters that end lines or quotes, or change text direction."""
     bare = re.sub(
         r'[\x00-\x1f\x7f"<>\u200e\u200f\u202a-\u202e\u2066-\u2069\ud800-\udfff]',
         " ",
@@ -109,7 +109,7 @@ def _check(name: str, content: bytes) -> Attached:
 def _is_whole(content: bytes, media_type: str) -> bool:
     if media_type == "image/webp":
         return len(content) >= int.from_bytes(content[4:8], "little") + 8
-    return ENDS[media_type] in content[-1024:]  # cameras write a little behind the end
+    return ENDS[media_type] in content[-1024:]  # cameras write some bytes behind the end
 
 
 def text_with(text: str, attached: Sequence[Attached]) -> str:

@@ -74,8 +74,8 @@ Field = TextField | ChoiceField
 class Exit:
     """A way out of a suspension.
 
-    ``label`` and ``help`` are for people. ``available`` says whether pages offer it, and ``perform`` itself refuses
-    what cannot be done. ``preview`` is a text that it would use, for people to read before. Pages choose the
+    ``label`` and ``help`` are for people. ``available`` says whether pages offer it; ``perform`` itself refuses what
+    cannot be done. ``preview`` returns the text that it would use, for people to read first. Pages preselect the
     ``recommended`` exit, or else the first.
     """
 
@@ -87,7 +87,7 @@ class Exit:
     available: Callable[[Question], bool] = lambda question: True
     preview: Callable[[Question], str] = lambda question: ""
     recommended: bool = False
-    is_final: bool = False  # it cannot be taken back: no single click in the dialog may take it
+    is_final: bool = False  # it cannot be undone, so no single click in the dialog may take it
     kinds: tuple[str, ...] = (Question.Kind.CRITICAL,)  # the kinds of questions that it resolves
 
     def options_of(self, given: Mapping[str, object]) -> dict[str, str]:
@@ -156,7 +156,7 @@ def _accept_draft(change: Change, question: Question, user: User, options: Optio
 
 
 def _retry(change: Change, question: Question, user: User, options: Options) -> None:
-    """Send a request that the provider refused again, unchanged."""
+    """Send a refused request again unchanged, or begin a new episode of forced clears."""
     suspension.resume(change)
     begin_episode(change.dialog)
 
@@ -183,7 +183,7 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
 
 
 def _models(question: Question) -> list[tuple[str, str]]:
-    """Return the models to move to: larger windows after a critical context, and any other model after a refusal."""
+    """Return the models to move to: any other after a refusal, and only larger windows after a critical context."""
     if question.kind == Question.Kind.REFUSED:
         return [(name, _name_of(name)) for name in other_models(question.dialog)]
     return [
@@ -193,7 +193,7 @@ def _models(question: Question) -> list[tuple[str, str]]:
 
 
 def _name_of(model: str) -> str:
-    """Return the name of a model given as ``provider/model``, with its provider: several may have it."""
+    """Return the name of a model given as ``provider/model``, with its provider, since several may have the model."""
     provider, _slash, model_id = model.partition("/")
     return f"{catalog().models[provider, model_id].name} ({provider})"
 

@@ -52,7 +52,7 @@ CONTENT = (
     Round,
     RequestPart,
 )
-NUMBERS = (Generation, RemediationRun, ContextEvent)  # rows that stay without their words
+NUMBERS = (Generation, RemediationRun, ContextEvent)  # rows that stay, without their texts
 
 MOST_AT_ONCE = 500
 
@@ -66,9 +66,9 @@ def remove_expired() -> int:
         .values_list("pk", flat=True)
     )
     while ids := list(due[:MOST_AT_ONCE]):
-        now = sum(_remove(dialog_id) for dialog_id in ids)
-        removed += now
-        if now < MOST_AT_ONCE:
+        removed_now = sum(_remove(dialog_id) for dialog_id in ids)
+        removed += removed_now
+        if removed_now < MOST_AT_ONCE:
             break
     if removed:
         log.info("expired_dialogs_removed", dialogs=removed)
@@ -77,7 +77,7 @@ def remove_expired() -> int:
 
 @transaction.atomic
 def _remove(dialog_id: UUID) -> bool:
-    """Remove a dialog, unless somebody is changing it, or it runs again, or it was given more time."""
+    """Remove a dialog and return True, unless somebody is changing it, it runs again, or it was given more time."""
     due = Dialog._base_manager.filter(pk=dialog_id, expires_at__lte=Now(), state__in=AT_REST, lease_owner="")
     if due.select_for_update(skip_locked=True).first() is None:
         return False
@@ -108,7 +108,7 @@ def erase_now(dialog_id: UUID) -> None:
 
 
 def _forget_live_text(dialog_id: UUID) -> None:
-    """Delete the live text, which also vanishes by itself within an hour if Redis is away."""
+    """Delete the live text. Without Redis it stays until it expires, within an hour."""
     newest = Generation.objects.filter(dialog=dialog_id).order_by("-pk").values_list("pk", flat=True)[:MOST_AT_ONCE]
     keys = [wakeups.live_text_key(pk, reasoning=reasoning) for pk in newest for reasoning in (False, True)]
     try:
@@ -127,7 +127,7 @@ def _empty(dialog_id: UUID) -> None:
     RemediationRun.attempts.filter(dialog=dialog_id).exclude(rejected="").update(rejected="removed")
     ContextEvent.objects.filter(dialog=dialog_id).update(message="")
     Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[], sent=None)
-    # Webhook calls about no question have no other link to the dialog.
+    # A webhook call that is not about a question refers to the dialog only in its body.
     Delivery.objects.filter(body__contains=str(dialog_id)).delete()
     LogEntry.objects.filter(object_id=str(dialog_id)).update(object_repr="erased", change_message="")
     for extension in installed_extensions():

@@ -29,7 +29,7 @@ from dialogs.store.text import NUL
 LONGEST_FOLDER = 60  # characters
 UNDO_SECONDS = 3600
 DELETED_DAYS = 30  # days in which a deleted dialog can be brought back
-MOST_SHARED = 300  # each is a change of its own, which its pages hear of
+MOST_SHARED = 300  # each dialog takes a change of its own, of which its pages are told
 _SALT = "dialogs.undo"
 
 
@@ -42,7 +42,7 @@ class Done:
 
 
 def dialogs_in(owner: User, folder: str) -> QuerySet[Dialog]:
-    """Return the dialogs that the folder shows, which are those that are not archived."""
+    """Return the dialogs of a folder that are not archived, as its page shows them."""
     return Dialog.objects.filter(owner=owner, folder=folder, archived_at=None)
 
 
@@ -54,7 +54,7 @@ def pin(dialog: Dialog, by: User, *, pinned: bool) -> None:
 
 
 def move(dialog: Dialog, by: User, folder: str) -> None:
-    """Move a dialog into a folder of its owner, which exists while it holds one; an empty name takes it out."""
+    """Move a dialog into a folder of its owner, or out of any by an empty name. A folder exists while it holds one."""
     if dialog.owner_id != by.pk:
         raise Forbidden("Only its owner puts a dialog into a folder.")
     Dialog.objects.filter(pk=dialog.pk).update(folder=folder_name(folder) or None)
@@ -71,7 +71,7 @@ def folder_name(typed: str) -> str:
 
 
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
-    """Archive the owner's dialogs among these, or bring them back from the archive."""
+    """Archive those of these dialogs that are the owner's, or bring them back from the archive."""
     moved = _set_archived(owner, ids, away=away)
     sentence = (
         ngettext(
@@ -86,7 +86,7 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
 
 
 def _set_archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
-    """Archive the owner's dialogs or bring them back, and return those that changed. A message brings one back, too."""
+    """Archive the owner's dialogs or bring them back, and return the ids of those that changed."""
     results = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
     moved = list(results.values_list("pk", flat=True))
     results.filter(pk__in=moved).update(archived_at=Now() if away else None)
@@ -94,7 +94,7 @@ def _set_archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]
 
 
 def delete(owner: User, ids: Sequence[UUID]) -> Done:
-    """Delete the owner's dialogs among these, with the versions whose place they took.
+    """Delete those of these dialogs that are the owner's, with the versions that they replaced.
 
     Nobody sees them any more, and after ``DELETED_DAYS`` they are removed. Dialogs in which something runs, or waits
     for a person, stay.
@@ -105,7 +105,7 @@ def delete(owner: User, ids: Sequence[UUID]) -> Done:
         chosen = list(resting.filter(pk__in=ids))
         replaced = resting.filter(pk__in=_replaced_by(chosen))
         gone = {dialog.pk for dialog in (*chosen, *replaced)}
-        expires_at = Least(Coalesce("expires_at", removal), removal)  # a program's may have less time
+        expires_at = Least(Coalesce("expires_at", removal), removal)  # a program's dialog may expire earlier
         Dialog.objects.filter(pk__in=gone).update(removed_at=Now(), expires_at=expires_at, source="")
         for extension in installed_extensions():
             extension.dialogs_deleted(gone)
@@ -133,7 +133,7 @@ def delete_one(dialog: Dialog, by: User) -> None:
 
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
-    """Return the archived dialogs that these replaced in the list, as other answers and wordings do."""
+    """Return the archived dialogs that these replaced in the list, as branches with another answer or wording."""
     results: set[UUID] = set()
     for dialog in chosen:
         for kin in lineage(dialog)[1:]:
@@ -145,7 +145,7 @@ def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
 
 
 def bring_back(owner: User, ids: Sequence[UUID]) -> Done:
-    """Bring deleted dialogs back. A person's dialog stays from now on, and a program's still expires."""
+    """Bring deleted dialogs back. A person's dialog then stays for good, and a program's still expires."""
     kept = Case(When(origin=Dialog.Origin.PERSON, then=None), default=F("expires_at"))
     with transaction.atomic():
         back = Dialog.deleted.filter(owner=owner, pk__in=ids).update(removed_at=None, expires_at=kept)
@@ -159,7 +159,7 @@ def archive_folder(owner: User, folder: str) -> Done:
 
 
 def rename(owner: User, folder: str, name: str) -> Done:
-    """Rename a folder with its archived dialogs. Two never become one, since nobody could part them again."""
+    """Rename a folder, archived dialogs included. Two folders are never merged, since nobody could separate them."""
     wanted = folder_name(name)
     if not wanted:
         raise Invalid("The new name is blank. Write one, or remove the folder.")
@@ -237,7 +237,7 @@ def _sign(by: User, act: str, now: Any, before: dict[str, list[UUID]]) -> str:
 
 
 def _ids(rows: QuerySet[Dialog], folder: str) -> list[UUID]:
-    """Return the ids of a folder's dialogs. Raises ``NotFound`` for an empty folder."""
+    """Return the ids of these dialogs of a folder. Raises ``NotFound`` if there are none."""
     ids = list(rows.values_list("pk", flat=True))
     if not ids:
         raise NotFound(f"You have no folder “{folder[:60]}”, or nothing is left in it.")

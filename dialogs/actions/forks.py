@@ -27,7 +27,7 @@ UNENDED = (Turn.Status.QUEUED, Turn.Status.ANSWERING, Turn.Status.SUSPENDED)
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """The place where a person branches off. A ``request_id`` always gets the same dialog, an empty one a new one."""
+    """The place where a person branches off. The same ``request_id`` gets the same dialog; an empty one, a new one."""
 
     dialog_id: UUID
     seq: int
@@ -35,7 +35,7 @@ class Branch:
     request_id: str = ""
 
 
-Begin = Callable[[UUID, Dialog, Turn], Dialog]  # makes the dialog of this id from its origin and the turn
+Begin = Callable[[UUID, Dialog, Turn], Dialog]  # makes the dialog with this id from the origin and the turn
 
 
 def fork(branch: Branch) -> Dialog:
@@ -51,7 +51,9 @@ def fork(branch: Branch) -> Dialog:
 
 
 def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
-    """Answer the message of this turn again, in a dialog that ends with it. Another ``model`` stays that dialog's."""
+    """Answer the message of this turn again, in a new dialog that ends with it, and keeps the ``model`` if one is
+    given.
+    """
     reason = model_choice.unusable_with(branch.dialog_id, (provider, model) if model else None)
 
     def begin(made_id: UUID, origin: Dialog, turn: Turn) -> Dialog:
@@ -70,8 +72,8 @@ def regenerate(branch: Branch, provider: str = "", model: str = "") -> Dialog:
 
 
 def edit(branch: Branch, text: str) -> Dialog:
-    """Send this message with its files in another wording, in a dialog that begins with what stood before it. An answer
-    under way, which the new wording makes void, is stopped.
+    """Send this message, with its files, in another wording, in a new dialog that begins with the turns before it. An
+    answer under way is stopped, since the new wording replaces its message.
     """
     messages.check_text(text)
     reason = model_choice.unusable_with(branch.dialog_id)
@@ -83,7 +85,7 @@ def edit(branch: Branch, text: str) -> Dialog:
         with open_change(made.pk) as change:
             _check_may_begin(change.dialog, reason)
             if not made.last_position and origin.title == messages.shorten(turn.text):
-                change.dialog.title = ""  # so that it gets its own
+                change.dialog.title = ""  # so that it gets one from the new wording
             files = turn.text[len(text_typed(turn.text, turn.attachments)) :]
             messages.check_text(text + files)
             message = messages.accept_within(change, text, author=branch.by)
@@ -95,9 +97,10 @@ def edit(branch: Branch, text: str) -> Dialog:
 
 
 def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False, stops: bool = False) -> Dialog:
-    """Make the branch, once for each ``request_id``. One that ``replaces`` takes its origin's place in the list. One
-    that ``stops`` ends its origin's work, and the messages that wait there come along; nobody takes those of another
-    person's dialog.
+    """Make the branch, once for each ``request_id``.
+
+    With ``replaces`` it takes the place of its origin in the list. With ``stops`` the work of the origin ends, and its
+    waiting messages move to the branch; only the owner moves them.
     """
     made_id = _id_of(branch, kind)
     try:
@@ -132,7 +135,7 @@ def _make(branch: Branch, kind: str, begin: Begin, *, replaces: bool = False, st
 
 
 def _bring_waiting(change: Change, made: Dialog) -> None:
-    """Let the messages that wait in the origin wait in its branch instead, behind the one that begins it."""
+    """Move the messages that wait in the origin to its branch, behind the message that begins it."""
     waiting = list(change.dialog.turns.queued().select_related("author").order_by("seq"))
     if not waiting:
         return
@@ -165,7 +168,7 @@ def _check_may_begin(dialog: Dialog, reason: str) -> None:
 
 
 def _message_of(turn: Turn) -> Turn:
-    """Return the message that this turn is, or that it answers."""
+    """Return the turn if it is a message, else the message that it answers."""
     messages = _placed_turns(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
     message = messages.order_by("-position").first()
     if message is None:
@@ -178,25 +181,25 @@ def _message_of(turn: Turn) -> Turn:
 def _end_of(turn: Turn) -> int:
     """Return the position at which a turn is complete.
 
-    A reply with tool calls includes all their results, and a result includes the others of its reply: a call without a
-    result would run again in the fork.
+    A reply with tool calls is complete with all their results, and so is each of these: a call without a result would
+    run again in the fork.
     """
-    asking = turn
+    reply = turn
     if turn.role == Turn.Role.TOOL:
-        asked = _placed_turns(turn).filter(role=Turn.Role.ASSISTANT, position__lt=turn.position)
-        asking = asked.order_by("-position").first() or turn
-    calls = {call["id"] for call in asking.tool_calls or ()}
+        replies = _placed_turns(turn).filter(role=Turn.Role.ASSISTANT, position__lt=turn.position)
+        reply = replies.order_by("-position").first() or turn
+    calls = {call["id"] for call in reply.tool_calls or ()}
     if not calls:
         return turn.position or 0
-    after = _placed_turns(turn).filter(position__gt=asking.position)
+    after = _placed_turns(turn).filter(position__gt=reply.position)
     spoken = after.filter(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).order_by("position").first()
     results = after.filter(role=Turn.Role.TOOL, tool_call_id__in=calls)
     if spoken is not None:
         results = results.filter(position__lt=spoken.position)
-    result = dict(results.values_list("tool_call_id", "position"))
-    if len(result) < len(calls):
+    positions = dict(results.values_list("tool_call_id", "position"))
+    if len(positions) < len(calls):
         raise Conflict("call_open", "A tool call of this turn waits for its result. Fork at an earlier turn, or later.")
-    return max(position or 0 for position in result.values())
+    return max(position or 0 for position in positions.values())
 
 
 def _placed_turns(turn: Turn) -> QuerySet[Turn]:
@@ -235,7 +238,7 @@ def _copy(made_id: UUID, owner: User, origin: Dialog, position: int, round_numbe
 
 
 def _as_history(position: int) -> dict[str, Any]:
-    """Return columns for copied turns: none is under way or owed an answer, and a last message is unanswered."""
+    """Return columns for copied turns: none is under way or waits for an answer, and a last message was stopped."""
     ended = Q(status__in=UNENDED) | Q(position=position) & (Q(role=Turn.Role.USER) | Q(status=Turn.Status.INTERRUPTED))
     return {
         "status": Case(When(ended, then=Value(Turn.Status.STOPPED.value)), default=F("status")),

@@ -9,7 +9,7 @@ from django.utils import timezone
 from dialogs.models import Dialog, Event, Turn
 from dominds.llm.messages import Message, Role, ToolCall
 
-NOT_NOW = timedelta(minutes=2)  # an imported message must not count against the sender's rate of this minute
+NOT_NOW = timedelta(minutes=2)  # how long ago: an imported message must not count against its sender's rate per minute
 BATCH = 500
 
 

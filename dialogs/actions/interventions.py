@@ -1,4 +1,4 @@
-"""An operator's interventions in a stuck dialog. Each is logged among the actions of the admin."""
+"""An operator's interventions in a stuck dialog. Each is logged in the admin's log of actions."""
 
 from uuid import UUID
 
@@ -46,7 +46,7 @@ def retry(dialog_id: UUID, operator: User) -> None:
 
 
 def fail(dialog_id: UUID, operator: User) -> None:
-    """End the message under way as failed, for everybody to see. The epoch fences out its worker."""
+    """End the message under way as failed. Its worker is fenced out by a new epoch."""
     try:
         _fail(dialog_id, operator)
     except (*PASSING, Refusal):
@@ -81,7 +81,7 @@ def _fail(dialog_id: UUID, operator: User) -> None:
 
 
 def finish_task(task_id: int, operator: User) -> None:
-    """Close a cleanup task, after the operator has looked at the dialog that it names."""
+    """Close a cleanup task: the operator has looked at its dialog."""
     done = CleanupTask.objects.filter(pk=task_id, state=CleanupTask.State.OPEN)
     if not done.update(state=CleanupTask.State.DONE, done_at=timezone.now(), done_by=operator):
         raise Conflict("already_done", "This task is done already.")

@@ -38,14 +38,14 @@ from dominds.web.answer_headers import note_limit
 LONGEST_TITLE = 200
 
 MAX_MESSAGE_BYTES = 1_000_000
-MAX_TITLE = 60
+MAX_TITLE = 60  # characters that are made of a message
 TITLE_LOOKS_AT = 2_000  # characters of a message
 TABLE_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.MULTILINE)
-_TURNS_PER_MESSAGE = 50
-WITHOUT_ANSWER = (Turn.Status.FAILED, Turn.Status.STOPPED)  # how a message ends that may be answered again
+_TURNS_PER_MESSAGE = 50  # that are looked through for each message that is allowed per minute
+WITHOUT_ANSWER = (Turn.Status.FAILED, Turn.Status.STOPPED)  # statuses of a message that may be answered again
 
 
-_STARTED = UUID("5f0c1c8e-6d0f-4a7b-9e0a-6f6b6c1f9d10")  # namespace of dialogs that their first message makes
+_STARTED = UUID("5f0c1c8e-6d0f-4a7b-9e0a-6f6b6c1f9d10")  # namespace of the ids of dialogs that begin with a message
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +75,10 @@ def _enabled_agent(agent_id: str) -> Agent:
 def start_dialog(
     owner: User, agent_id: str, model: str, text: str, client_message_id: str, attached: Sequence[Attached] = ()
 ) -> Dialog:
-    """Open a dialog with its first message: both are stored, or neither.
+    """Open a dialog with its first message. Both are stored, or neither.
 
     The same ``client_message_id`` returns the same dialog. ``model`` is ``provider/model``, or empty for the agent's
-    own.
+    own model.
     """
     whole = text_with(text, attached)
     check_text(whole, has_images=any(file.pixels for file in attached))
@@ -139,7 +139,7 @@ def accept_message(
 
 
 def check_answerable(dialog: Dialog, unusable: str) -> None:
-    """Raise ``Conflict`` if the dialog is closed or suspended, or its model is ``unusable`` for that reason."""
+    """Raise ``Conflict`` if the dialog is closed or suspended, or its model is ``unusable``, which is the reason."""
     check_open(dialog)
     if unusable:
         raise Conflict("agent_unusable", unusable)
@@ -155,8 +155,8 @@ def accept_within(
 ) -> Turn:
     """Store a checked message within a change, to be answered at once or queued.
 
-    ``tool_name`` is the tool that brings what another agent says. Such a message, and one in a dialog that an agent
-    opened, is no person's unless it has an author. Any other without an author is told by the owner's program.
+    ``tool_name`` is the tool that brings the words of another agent. Such a message, and one in a dialog that an agent
+    opened, has no author unless one is given. Any other message without an author is the owner's, sent by a program.
     """
     dialog = change.dialog
     is_agents = bool(tool_name) or dialog.origin == Dialog.Origin.AGENT
@@ -176,7 +176,7 @@ def accept_within(
         change.begin_message(turn.seq)
     dialog.title = dialog.title or shorten(text or ", ".join(file.name for file in attached))
     dialog.archived_at = None
-    if author:  # a person takes part now
+    if author:  # a dialog in which a person takes part does not expire
         dialog.expires_at = None
     dialog.failure = ""
     change.asks_work = True
@@ -211,8 +211,8 @@ def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
 
 
 def stop(dialog_id: UUID, by: User | None = None, *, only: int | None = None) -> str:
-    """Stop the answer under way; with ``only``, if that is this message. Its worker sees the flag within half a second;
-    without one the message ends here.
+    """Stop the answer under way; with ``only``, if it answers that message. A worker sees the flag within half a
+    second; without a worker the message ends here.
     """
     with open_change(dialog_id) as change:
         if only in (None, change.dialog.answering_seq):
@@ -266,7 +266,7 @@ def newest_message(dialog: Dialog) -> Turn | None:
 
 
 def answer_again(change: Change, message: Turn) -> None:
-    """Answer a message again that had ended. A message of an earlier round moves into the current one."""
+    """Answer a message that had ended once more. A message of an earlier round is carried into the current one."""
     dialog = change.dialog
     change.mark(message.seq, Turn.Status.ANSWERING)
     change.begin_message(message.seq)
@@ -364,7 +364,7 @@ def _unusable(dialog: Dialog, served: Served | UnknownModel, text: str, attached
     if served.unusable:
         return served.unusable
     if any(file.pixels for file in attached):
-        connected.follow()  # a worker may have been told since that the model sees none
+        connected.follow()  # a worker may have learned since that the model sees no images
         if unseen := unseen_images(as_served(with_learned(served.model))):
             raise Invalid(unseen)
     if large := too_large(dialog, served, text):
@@ -373,7 +373,7 @@ def _unusable(dialog: Dialog, served: Served | UnknownModel, text: str, attached
 
 
 def check_rate(dialog: Dialog) -> None:
-    """Check the limits per person; a limit of 0 is off."""
+    """Check the owner's limits, and raise ``RateLimited``. A limit of 0 is off."""
     per_minute, running_limit = settings.MESSAGES_PER_MINUTE, settings.RUNNING_DIALOGS
     if not per_minute and not running_limit:
         return

@@ -41,7 +41,7 @@ def choose(dialog_id: UUID, provider: str, model: str, by: User) -> bool:
 def move(dialog: Dialog, provider: str, model: str) -> None:
     """Set the model within a change. Without a provider the model is one of the dialog's present provider.
 
-    Lessons about another model are forgotten; choosing the same model again keeps them.
+    Another model begins without the calibration and the overflow of the one before; the same model keeps them.
     """
     before = dialog.provider_id, dialog.model_id
     dialog.provider, dialog.model = provider or (dialog.provider_id if model else ""), model

@@ -1,6 +1,6 @@
 """Rows of questions for humans (Q4H): how each is opened and closed, who is notified, and how it allows a tool call.
 
-A call is asked for by an ordinary question, so that every way of answering questions works for it.
+A person allows a tool call by answering an ordinary question, so every way of answering questions works for that.
 """
 
 import json
@@ -28,7 +28,7 @@ ALLOW_ALWAYS = gettext_noop("Always allow in this dialog")
 REFUSE = gettext_noop("Refuse")
 ALLOWING = (ALLOW, ALLOW_ALWAYS)
 APPROVALS = (*ALLOWING, REFUSE)
-INSTEAD = "instead"  # the ``action`` of a question about a call whose result a person gave in its tool's place
+INSTEAD = "instead"  # ``action`` of a question about a call whose result a person wrote, in place of the tool
 INSTEAD_LABEL = gettext_noop("Answered instead of the tool")
 
 
@@ -64,13 +64,13 @@ def ask_for_approval(change: Change, tool: str, call: Call, arguments: Mapping[s
 
 
 def ask_for_tool(change: Change, tool: str, call: Call, text: str, choices: Sequence[str]) -> None:
-    """Ask what a tool wants to know in the middle of a call. ``tool`` is its identity."""
+    """Ask a question of a running tool. ``tool`` is its identity."""
     about = {"tool_call_id": call.id, "asked_by": tool, "choices": list(choices)}
     open_question(change, Question.Kind.QUESTION, text, **about)
 
 
 def answers_for_tool(dialog: Dialog, tool: str, call: Call) -> dict[str, str]:
-    """Return what a person said to what a tool asked in this call, by question."""
+    """Return a person's answers to the questions that the tool asked in this call, by question."""
     asked = dialog.questions.filter(state=Question.State.ANSWERED, asked_by=tool, tool_call_id=call.id)
     return dict(asked.filter(created_at__gte=_made_at(dialog, call)).values_list("text", "answer"))
 
@@ -92,7 +92,7 @@ def approval_of(dialog: Dialog, tool: str, call: Call) -> Question | None:
 
 
 def _made_at(dialog: Dialog, call: Call) -> Any:
-    """Return when a call was made, for a query: a question from before it was about another call of the same id."""
+    """Return a subquery for the time of a call: an earlier question was about another call with the same id."""
     return dialog.turns.filter(position=call.position).values("created_at")[:1]
 
 
@@ -113,7 +113,9 @@ def edited_in(question: Question, arguments: str) -> str:
 
 
 def approval_in(answer: str) -> str:
-    """Return the choice that an answer names in any case or language, or other words, which count as a refusal."""
+    """Return the choice that an answer names, in any case or language. Other words, a refusal, are returned as they
+    are.
+    """
     written = answer.strip().rstrip(".!\u3002\uff01").casefold()
     return next((choice for choice in APPROVALS if written in _translations(choice)), answer)
 
@@ -128,12 +130,12 @@ def _translations(choice: str) -> frozenset[str]:
 
 
 def result_instead(words: str) -> Result:
-    """Return the result of a call that a person gave in its tool's place."""
+    """Return a result that a person wrote in place of the tool."""
     return Result(f"[The tool was not run. A person answered in its place:]\n{words}")
 
 
 def refusal_in(answer: str) -> Result | None:
-    """Return the result of a call that was refused, or whose question was cancelled, or None for one that runs."""
+    """Return the result of a call that was refused or whose question was cancelled; None if the call may run."""
     if answer in ALLOWING:
         return None
     why = "" if answer in ("", REFUSE) else f" Their words: {answer}"

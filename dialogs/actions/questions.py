@@ -34,9 +34,9 @@ from dominds.db.prepared import Select
 from dominds.visible_text import is_blank
 
 AGES = (("1", "over 1 hour"), ("24", "over 1 day"), ("168", "over 1 week"))  # hours, as filters offer them
-LONGEST_QUESTION = 20_000  # characters, of one from outside
+LONGEST_QUESTION = 20_000  # characters, of a question that a program asks
 MOST_CHOICES, LONGEST_CHOICE = 8, 200  # answers that a question offers; characters of each
-ASK_HUMAN = "ask_human"  # the tool whose call an ordinary question is
+ASK_HUMAN = "ask_human"  # the tool by which an agent asks an ordinary question
 NOT_ANSWERED = Result("Not run: its server asked a person, who cancelled the question without an answer.", failed=True)
 CANCELLED = "[The person cancelled this question without an answer. Decide yourself, or ask differently.]"
 
@@ -45,7 +45,7 @@ def questions_of(user: User) -> QuerySet[Question]:
     """Return the questions of dialogs that this person may see."""
     rows = Question.objects.select_related("dialog__agent", "dialog__owner", "resolved_by")
     if reach_of(user).all:
-        return rows.filter(dialog__removed_at=None)  # a join, because a limit ends it early
+        return rows.filter(dialog__removed_at=None)  # a join, which can stop early at a limit
     return rows.filter(dialog__in=Dialog.objects.shared_with(user))
 
 
@@ -65,7 +65,7 @@ def _number_for(user_id: int) -> QuerySet[Question, int]:
 
 
 def _number_in(dialogs: QuerySet[Dialog]) -> QuerySet[Question, int]:
-    """Build a query of the number of open questions, with no row where there are none."""
+    """Build a query for the number of open questions. It has no row if there are none."""
     rows = Question.objects.filter(dialog__in=dialogs, state=Question.State.OPEN).order_by()
     return rows.values("state").annotate(number=Count("pk")).values_list("number", flat=True)
 
@@ -132,13 +132,15 @@ def _new_dialog(user: User, text: str) -> Dialog:
 
 
 def answer(question_id: UUID, user: User, text: str, arguments: str = "") -> Question:
-    """Give the agent its answer; the run goes on. A call that is allowed once may get other ``arguments``, as JSON."""
+    """Answer a question of an agent, whose run goes on. A call that is allowed once may get other ``arguments``, as
+    JSON.
+    """
     _check_answer(text)
     return _end_ordinary(question_id, user, Question.State.ANSWERED, text, arguments)
 
 
 def answer_instead(question_id: UUID, user: User, result: str) -> Question:
-    """Give the result of a call that waits to be allowed, in its tool's place, which does not run; the run goes on."""
+    """Write the result of a call that waits to be allowed. Its tool does not run, and the agent goes on."""
     if is_blank(result):
         raise Invalid("The result is empty. Write what the tool would have answered.")
     with open_change(question_for(user, question_id).dialog_id) as change:
@@ -151,7 +153,7 @@ def answer_instead(question_id: UUID, user: User, result: str) -> Question:
 
 
 def answer_within(change: Change, question: Question, user: User, text: str) -> None:
-    """Give the agent its answer to an open question of the dialog under change."""
+    """Answer an open question of the dialog under change."""
     _check_answer(text)
     _end_within(change, question, user, Question.State.ANSWERED, text)
 
@@ -189,14 +191,14 @@ def _end_within(change: Change, question: Question, user: User, state: str, resu
     if question.is_from_outside:
         if question.answer:
             change.turn(Turn.Role.NOTICE, Turn.Status.COMPLETE, text=f"The answer: {result}", author_id=user.pk)
-        change.take_next_message()  # messages that came while the question was open
+        change.take_next_message()  # that came while the question was open
     else:
         _hand_to_agent(change, question, result)
     change.asks_work = True
 
 
 def _hand_to_agent(change: Change, question: Question, text: str) -> None:
-    """Let the agent go on. A call that was just allowed, or whose tool asked, has no result yet, and runs now."""
+    """Let the agent go on. A call that was just allowed, or whose tool asked, gets no result here: it runs next."""
     if question.asked_by:
         if question.state == Question.State.CANCELLED:
             by = question.resolved_by_id
@@ -241,7 +243,7 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
 
 
 def _ask_server(dialog_id: UUID, provider: str, model: str) -> None:
-    """Learn the window of the model with which the dialog goes on, before the dialog's row is locked."""
+    """Ask for the window of the model with which the dialog goes on. Its answer is cached while the row is locked."""
     dialog = Dialog.objects.select_related("agent").get(pk=dialog_id)
     dialog.provider, dialog.model = provider or dialog.provider, model or dialog.model
     thresholds_of(dialog)

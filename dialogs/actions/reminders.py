@@ -10,7 +10,7 @@ from dominds.visible_text import is_blank
 from remediation.tokens.counting import counter_for
 
 MAX_REMINDERS = 50
-BUDGET_TOKENS = 16_000  # est., all reminders of a dialog together
+BUDGET_TOKENS = 16_000  # est., of all reminders of a dialog together
 
 
 def list_reminders(dialog: Dialog) -> list[tuple[Reminder, int]]:
@@ -20,7 +20,7 @@ def list_reminders(dialog: Dialog) -> list[tuple[Reminder, int]]:
 
 
 def count_ahead(dialog_id: UUID, text: str) -> None:
-    """Count the tokens that a change will compare with the budget. The change itself finds the count remembered."""
+    """Count tokens before a change compares them with the budget, so that the change finds the counts cached."""
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     if dialog is not None:
         list_reminders(dialog)

@@ -1,5 +1,5 @@
-"""People's requests to rewrite what the model sees, and to undo a rewrite.
-``dialogs.runtime.rewrite`` performs them."""
+"""People's requests to rewrite what the model sees, which ``dialogs.runtime.rewrite`` performs, and the undoing of
+rewrites and clears."""
 
 from collections.abc import Callable
 from typing import Any
@@ -38,14 +38,14 @@ def _request(dialog_id: UUID, verb: str, user: User) -> str:
             raise Conflict("rewrite_pending", f"A rewrite is under way already: {change.dialog.requested_rewrite}.")
         change.dialog.requested_rewrite = verb
         if change.dialog.state == State.FAILED:
-            change.dialog.wake_at = None  # when a program is to ask again concerns its message alone
+            change.dialog.wake_at = None  # the wait of the failed message does not hold for the rewrite
         change.asks_work = True
     log.info("rewrite_requested", dialog_id=str(dialog_id), verb=verb, by=user.get_username())
     return change.dialog.state
 
 
 def complete_milestone(dialog_id: UUID, user: User) -> str:
-    """Declare a milestone complete for a person, after which the agent goes on from a handover summary."""
+    """Declare a milestone complete in a person's name. The agent then goes on from a handover summary."""
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         change.event("notice", text=f"Milestone completed, says {user.get_username()}.")
@@ -53,12 +53,12 @@ def complete_milestone(dialog_id: UUID, user: User) -> str:
 
 
 def clear(dialog_id: UUID, reminder_content: str, user: User) -> str:
-    """Begin a new round with this package, after the generation if one runs."""
+    """Request a new round that begins with this re-entry package, after the generation if one runs."""
     package = rounds.checked_package(reminder_content)
     with open_change(dialog_id) as change:
         _check_rewritable(change.dialog)
         change.act(user, "cleared the agent's mind")
-        # Done here, since a worker would have to read the damaged dialog first.
+        # A damaged dialog is cleared here, since a worker would have to read it first.
         if change.dialog.damaged_at and not change.dialog.is_leased:
             rounds.clear_within(change, package, cause=Round.Cause.PERSON)
             change.dialog.failure, change.dialog.damaged_at = "", None
@@ -88,7 +88,7 @@ def policy_with(verb: str) -> Policy:
 
 
 def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationRun:
-    """Undo the newest rewrite in force, so that the model sees again what it removed. Earlier ones can follow."""
+    """Undo the newest rewrite in force: the model sees again what it removed. Earlier ones can be undone next."""
     run = RemediationRun.objects.filter(pk=run_id, **({"dialog_id": dialog_id} if dialog_id else {})).first()
     if run is None:
         raise NotFound("There is no such rewrite.")
@@ -108,7 +108,7 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
         change.act(user, "undid a rewrite")
         RemediationRun.objects.filter(pk=run_id).update(undone_at=timezone.now(), undone_by=user)
         rounds.forget_report(dialog)
-        dialog.changed_since_rewrite = False  # or the policy would repeat at once what a person has just undone
+        dialog.changed_since_rewrite = False  # else the policy would at once repeat the rewrite
         change.event("remediation", **summary_of(run, undone=True))
         change.event("health", **health_of(dialog, thresholds))
     run.refresh_from_db()
@@ -116,21 +116,21 @@ def undo(run_id: int, user: User, dialog_id: UUID | None = None) -> RemediationR
 
 
 def undoable_clear(dialog: Dialog) -> Round | None:
-    """Return the clear that began the current round, while nothing in force has rewritten the round since."""
+    """Return the clear that began the current round; None if another cause did, or a rewrite is in force."""
     if dialog.round_number == 1 or standing_run(dialog):
         return None
     return dialog.rounds.filter(number=dialog.round_number, cause__in=Round.CLEARS).first()
 
 
 def undo_clear(dialog_id: UUID, user: User, size_of: Callable[[Dialog], int | None]) -> RemediationRun:
-    """Undo the newest clear: a round begins in which the model sees again what the clear took out of its sight, and
-    then what was said since. ``size_of`` estimates the next request, before and after.
+    """Undo the newest clear: a new round begins, in which the model sees the turns from before the clear again, and
+    then those since. ``size_of`` estimates the next request, before and after.
 
-    The round is one with a rewrite, so undoing that brings the clear back.
+    The new round begins with a rewrite, and undoing that brings the clear back.
     """
     before = size_of(Dialog.objects.get(pk=dialog_id)) or 0
     run = _restore(dialog_id, user, before)
-    run.est_after = size_of(Dialog.objects.get(pk=dialog_id)) or 0  # in no transaction, since tokens are counted
+    run.est_after = size_of(Dialog.objects.get(pk=dialog_id)) or 0  # outside of a transaction, since it counts tokens
     with open_change(dialog_id) as change:
         run.save(update_fields=["est_after"])
         change.event("remediation", **summary_of(run))
@@ -169,7 +169,7 @@ def _restore(dialog_id: UUID, user: User, before: int) -> RemediationRun:
             removed=[],
         )
         rounds.forget_report(dialog)
-        dialog.changed_since_rewrite = False  # or a policy would take away at once what a person brought back
+        dialog.changed_since_rewrite = False  # else a policy would at once remove again what came back
         change.event("round", number=dialog.round_number, cause=Round.Cause.UNDO)
         change.event("health", **health_of(dialog))
     return run

@@ -13,8 +13,8 @@ from remediation.models import ContextEvent
 def clear_within(change: Change, package: str, *, cause: str, unproven: bool = False) -> None:
     """Begin a round with this re-entry package. Reminders stay, and unanswered messages come along word for word.
 
-    ``unproven`` says that the next report decides whether the clear has helped, and counts against the episode if it
-    has not.
+    ``unproven``: the next report decides whether the clear has helped. If not, it counts as a failed clear of the
+    episode.
     """
     dialog = change.dialog
     carried = [dialog.answering_seq] if dialog.answering_seq is not None else []
@@ -38,12 +38,12 @@ def checked_package(text: str) -> str:
 
 
 def forget_report(dialog: Dialog) -> None:
-    """Forget the last report, which after a rewrite or clear does not describe what the model sees now."""
+    """Forget the last report, which does not describe the context after a rewrite or clear."""
     dialog.report = Dialog.Report.AWAITING
     dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
     dialog.overflowed = False
     dialog.statements = []
-    dialog.beginning = dialog.beginning and "rewritten"  # even where an undo brings the same beginning back
+    dialog.beginning = dialog.beginning and "rewritten"  # even if an undo brings the same beginning back
     dialog.history_version += 1
 
 

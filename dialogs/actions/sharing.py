@@ -12,13 +12,13 @@ from dialogs.extension import installed_extensions
 from dialogs.models import Dialog
 from dialogs.store.change import Change, open_change, poke_people
 
-# What is signed is stored, so that a link can be taken back; its signature is not,
-# so that no copy of the database opens it.
+# A link's id is stored, so that it can be revoked. Its signature is not, so that a copy of the database opens no
+# dialog.
 _SIGNER = Signer(sep=".", salt="dialogs.link")
 
 
 def share(dialog_id: UUID, name: str, by: User) -> Dialog:
-    """Share a dialog with the owner's group of this name, in place of any other, or with no group by an empty name."""
+    """Share a dialog with the owner's group of this ``name`` instead of any other. An empty name ends sharing."""
     group = by.groups.filter(name=name).first() if name else None
     with open_change(dialog_id) as change:
         dialog = change.dialog
@@ -66,7 +66,7 @@ def _tell(change: Change, group: Group | None) -> None:
 
 
 def token_of(dialog: Dialog) -> str:
-    """Return the end of the dialog's link, or an empty text if it has none."""
+    """Return the signed end of the dialog's link; empty if it has none."""
     return _SIGNER.sign(dialog.link.hex) if dialog.link else ""
 
 

@@ -11,8 +11,8 @@ from remediation.guidance import MAX_FORCED_CLEARS
 def suspend_within(change: Change, decision: Suspend, package: str = "", about: int | None = None) -> Question:
     """Stop generating until a person takes an exit of the question that this opens.
 
-    ``package`` is the draft to begin afresh with if the context stayed critical. ``about`` is the message that was too
-    long, if it is not the one that still waits.
+    ``package`` is the drafted re-entry package that a critical question offers. ``about`` is the message that was too
+    long, if it is not the one that still waits for its answer.
     """
     dialog = change.dialog
     is_critical = decision.kind == Question.Kind.CRITICAL
@@ -58,6 +58,6 @@ def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:
 
 
 def _is_most_of_request(dialog: Dialog, message: Turn) -> bool:
-    """Check whether a message has over half of the characters of the last request, where a clear gains little."""
+    """Check whether a message has over half of the characters of the last request, so that a clear gains little."""
     last = dialog.generations.order_by("-pk").values_list("request_chars", flat=True).first()
     return last is not None and 2 * len(message.text) > last

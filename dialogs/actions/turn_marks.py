@@ -1,5 +1,4 @@
-"""A person's marks on a turn: a thumb up or down, and whether it is recalled first, never, or as
-the runtime decides."""
+"""A person's marks on a turn: a thumb up or down, and whether it is recalled first (pinned) or never (dismissed)."""
 
 from uuid import UUID
 
