@@ -10,7 +10,7 @@ from dominds.llm.retry import MAX_TRIES
 class AgentKind:
     """A kind of agent, described by how it answers.
 
-    ``is_guided``: it has tools, and gets guidance, nudges and forced clears. ``recalls``: text out of sight comes back.
+    ``is_guided``: it has tools, and gets guidance, nudges and forced clears. ``recalls``: its requests recall text.
     ``prepares_rewrites``: rewrites are prepared while its dialogs rest. ``needs_rewrites``: nothing but a rewrite
     shortens its context. ``outlasts_circuits``: its message waits while a model fails for all dialogs.
     """
@@ -33,7 +33,7 @@ ASSISTANT = AgentKind(
     most_tries=MAX_TRIES,
     longest_wait_seconds=math.inf,
 )
-# It passes on what a program sends. The program waits for its answer, and has its own way to ask again.
+# A proxy passes on what a program sends. The program waits for the answer, and retries in its own way.
 PROXY = AgentKind(
     is_guided=False,
     recalls=False,

@@ -35,8 +35,8 @@ class DialogQuerySet(models.QuerySet["Dialog"]):
     def newest_first(self, *, everybody: bool) -> "DialogQuerySet":
         """Sort by activity. The index is used only for everybody's dialogs, and one person's are sorted.
 
-        For one person PostgreSQL would read the index backwards until it met enough of their dialogs, which means the
-        whole index for somebody who was away for long.
+        For one person PostgreSQL would read the index backwards until it met enough of their dialogs: the whole index,
+        if the person was away for long.
         """
         at = models.F("active_at") if everybody else Coalesce("active_at", "created_at")
         return self.order_by(at.desc(), "pk")
@@ -96,8 +96,8 @@ class Dialog(Drive, ContextState):
 
     UNLISTED = (Origin.AGENT, Origin.BACKGROUND)  # left out of people's lists unless they ask for them
 
-    # What most changes write stands first, beside the worker's columns: PostgreSQL's log takes a changed row from its
-    # first changed byte to its last.
+    # The columns that most changes write stand first, beside the worker's: PostgreSQL logs a changed row from its first
+    # changed byte to its last.
     round_number = models.PositiveIntegerField(default=1)
     state = models.CharField(
         max_length=10, choices=[(state.value, state.value) for state in State], default=State.IDLE.value
@@ -176,7 +176,8 @@ class Dialog(Drive, ContextState):
         help_text="of an imported dialog: the conversation that it was, elsewhere",
     )
 
-    newest_reply_calls: bool | None = True  # annotated where the row is read whole; elsewhere it may be so
+    # Annotated by ``whole``. Until then calls and reminders may exist, and have to be looked up.
+    newest_reply_calls: bool | None = True
     has_reminders: bool = True
     monthly_budget_usd: Decimal | None = None
     has_webhook: bool = False
@@ -187,8 +188,8 @@ class Dialog(Drive, ContextState):
     class Meta:
         permissions = list(permissions.ALL.items())
         indexes = [
-            # Most updates of a row write its place again in each of these. None is a foreign key's own: that of the
-            # owner would be a second one, and that of the agent, a text, two.
+            # Most updates of a row write to each of these indexes. Foreign keys have none of their own: the owner's
+            # would be a second one, and the agent's, a text, would be two.
             models.Index(fields=["owner", "-active_at"], name="dialog_recent"),
             models.Index(fields=["agent"], name="dialog_of_agent"),
             models.Index(
@@ -201,7 +202,7 @@ class Dialog(Drive, ContextState):
             models.Index(fields=["owner"], condition=models.Q(folder__isnull=False), name="dialog_in_folder"),
             models.Index(fields=["group"], condition=models.Q(group__isnull=False), name="dialog_shared"),
             models.Index(fields=["link"], condition=models.Q(link__isnull=False), name="dialog_linked"),
-            models.Index(fields=["state"], name="dialog_by_state"),  # no more: a renewed lease is to touch no index
+            models.Index(fields=["state"], name="dialog_by_state"),  # renewing a lease must touch no index
         ]
         constraints = [
             models.UniqueConstraint(fields=["owner", "source"], condition=~models.Q(source=""), name="imported_once")
@@ -209,10 +210,10 @@ class Dialog(Drive, ContextState):
 
     @classmethod
     def from_db(cls, db: str | None, field_names: Collection[str], values: Collection[Any], **_: object) -> Self:
-        """Make a dialog of a row.
+        """Make a dialog from a row.
 
         Django's own sets 67 attributes one by one, which takes 0.1 ms for the five rows that a turn reads.
-        Who listens to ``post_init`` hears of it as usual.
+        Receivers of ``post_init`` are called as usual.
         """
         dialog, state = cls.__new__(cls), ModelState()
         state.adding, state.db = False, db
@@ -337,7 +338,7 @@ class Turn(models.Model):
             models.UniqueConstraint(fields=["dialog", "seq"], name="turn_seq_unique"),
             models.UniqueConstraint(fields=["dialog", "client_message_id"], name="turn_client_message_unique"),
         ]
-        # None on the status: a message whose status changes in place stays where it is in all of them.
+        # No index has the status, so that a change of the status touches none of them.
         indexes = [
             models.Index(fields=["dialog", "position"], name="turn_position"),
             models.Index(

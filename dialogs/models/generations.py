@@ -70,7 +70,7 @@ class Generation(models.Model):
     est_tools_tokens = models.PositiveIntegerField(null=True, help_text="of est_prompt_tokens")
     cursor = models.CharField(max_length=200, blank=True)
     started_at = models.DateTimeField(db_default=Now())
-    # What the end of the call writes stands last: PostgreSQL's log takes a changed row from its first changed byte on.
+    # The columns that a call's end writes stand last: PostgreSQL logs a changed row from its first changed byte on.
     outcome = models.CharField(max_length=10, choices=Outcome.choices, default=Outcome.RUNNING)
     prompt_tokens = models.PositiveIntegerField(null=True)
     completion_tokens = models.PositiveIntegerField(null=True)
@@ -113,8 +113,8 @@ class Generation(models.Model):
 class CallTotals(models.Model):
     """Sums of the calls that one person began in one quarter of an hour, by agent and model.
 
-    The sweeper makes them once a day of UTC is over and its rows no longer change, and statistics read them in place of
-    the calls. Days of all time zones begin at quarters of an hour; hourly sums would split those of India at half past.
+    The sweeper makes them when a day (UTC) is over and its rows no longer change. Statistics read them instead of the
+    calls. In every time zone days begin at a quarter of an hour; sums by the hour would not fit India's, at half past.
     """
 
     person = models.ForeignKey(

@@ -16,7 +16,7 @@ class Round(models.Model):
         CLEAR_MIND = "clear_mind"
         PERSON = "person"
         COUNTDOWN = "countdown"
-        UNDO = "undo"  # of the clear before it, whose package and messages it keeps, so that undoing this clears again
+        UNDO = "undo"  # of the clear before; it keeps that clear's package and messages, for when it is undone
 
     CLEARS: ClassVar[frozenset[str]] = frozenset({Cause.CLEAR_MIND, Cause.PERSON, Cause.COUNTDOWN})
 
@@ -66,8 +66,8 @@ class Event(models.Model):
 class RequestPart(models.Model):
     """A part that many requests share, stored once: instructions, tools, a model's settings, reminders as stated.
 
-    Guidance is never stored, since its prompt makes it again. Words of people belong to their dialog and vanish with
-    it; what agents and models bring is shared.
+    Guidance is not stored, since it is rendered again from its prompt. Parts with words of people belong to their
+    dialog and are deleted with it; parts of agents and models are shared.
     """
 
     digest = models.CharField(primary_key=True, max_length=32)

@@ -5,7 +5,7 @@ from decimal import Decimal
 
 from django.db.models import Case, F, IntegerField, Q, Sum, When
 
-MOST_USD = Decimal(99_999_999)  # in whole dollars, what the columns hold
+MOST_USD = Decimal(99_999_999)  # the most whole dollars that the columns hold
 # PostgreSQL sorts NaN behind every number, and SQLite does so with text and infinity.
 COST_IS_KNOWN = Q(cost_usd__range=(Decimal(0), MOST_USD))
 COST_IS_UNKNOWN = Q(cost_usd=None) | Q(cost_usd__lt=Decimal(0)) | Q(cost_usd__gt=MOST_USD)
@@ -17,5 +17,5 @@ def sum_of_costs() -> Sum:
 
 
 def unpriced_of_sums() -> Case:
-    """Return how many calls of a row of sums its cost leaves out: all of them where that is damaged."""
+    """Return the number of calls whose cost a row of sums does not include: all of them if its cost is damaged."""
     return Case(When(COST_IS_KNOWN, then=F("unpriced")), default=F("calls"), output_field=IntegerField())

@@ -26,7 +26,7 @@ class Question(models.Model):
         RESOLVED = "resolved"
         CANCELLED = "cancelled"
 
-    # How a question begins that asks whether a call may run; its arguments follow.
+    # The beginning of a question whether a call may run. The call's arguments follow it.
     APPROVAL = gettext_noop("Allow {tool} to run with these arguments? Any other answer refuses.")
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from dialogs.models.agents import Agent
 from dominds import outbound_http
 
-MOST_ASKED = 10  # people, one after another, about one question
+MOST_ASKED = 10  # people who are asked, one after another, about one question
 
 
 class PersonSettings(models.Model):
@@ -182,7 +182,7 @@ class SiteSettings(models.Model):
 
     @classmethod
     def begin_generation(cls, using: str) -> None:
-        """Note that the database was restored, after which numbers from before count no more."""
+        """Note that the database was restored, so that cursors from before are known to be void."""
         cls.objects.using(using).update_or_create(singleton=True, defaults={"generation": uuid4().hex})
 
     @classmethod

@@ -1,5 +1,5 @@
-"""Changes of a dialog: a transaction that locks its row, stores what changed, numbers its events
-and derives its state."""
+"""Changes of a dialog: a transaction that locks its row, stores what changed, numbers its events and derives its
+state."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -24,7 +24,7 @@ from dialogs.store.text import storable
 from dominds.db import prepared
 from dominds.db.prepared import Select
 
-_MOMENTS = ("created_at", "active_at", "lease_until")  # the database's own; no change writes them
+_MOMENTS = ("created_at", "active_at", "lease_until")  # set by the database's clock
 # Columns of a dialog that a change may write; the identity columns are never among them.
 _WRITTEN = tuple(
     field.attname for field in Dialog._meta.concrete_fields if field.name not in ("id", "owner", *_MOMENTS)
@@ -44,7 +44,7 @@ class Change:
         self.dialog = dialog
         self._durable = durable
         self.wakes = False
-        self.asks_work = False  # set by changes that set the dialog to work: wakes, at the cost of who asks
+        self.asks_work = False  # set by changes that give the dialog work: wakes, and charges the key that asks
         self.keeps_state = False  # set by changes that cannot alter the state, to spare a query
         self.lease_seconds: int | None = None  # set by a claim: the lease runs from the database's now
         self._new_events: list[events.NewEvent] = []
@@ -126,6 +126,7 @@ class Change:
         dialog.changed_since_rewrite = True
 
     def finish(self) -> None:
+        """Derive the state, and store events and changed columns."""
         dialog = self.dialog
         state = State(dialog.state) if self.keeps_state else state_of(self._facts())
         changed = state != dialog.state
@@ -155,9 +156,9 @@ class Change:
     def _write(self) -> None:
         """Write the columns that have changed, since most changes touch a few of the row's many columns."""
         before, now = self._before, vars(self.dialog)
-        # A damaged amount that stays does not equal itself, and could not be written.
+        # Compared by identity first: a damaged amount (NaN) does not equal itself, and could not be written.
         columns = {name: now[name] for name in _WRITTEN if now[name] is not before[name] and now[name] != before[name]}
-        # A step on the way is not worth a new place in the index of recent dialogs.
+        # A change that is not durable does not move the dialog in the index of recent dialogs.
         if self._new_events and self._durable:
             columns["active_at"] = _NOW
         if self.lease_seconds is not None:
@@ -166,7 +167,7 @@ class Change:
             prepared.update(Dialog, {"id": self.dialog.pk}, columns)
 
     def _facts(self) -> Facts:
-        """Derive whether a question is open from the row's earlier state or an event, if possible."""
+        """Return the facts, without a query if no question can be open and no message queued."""
         asked = any(kind == "question" for kind, _ in self._new_events)
         if asked or self._before["state"] not in _STATES_WITHOUT_QUESTION or not self.dialog.all_placed:
             return facts_of(self.dialog)
@@ -182,8 +183,8 @@ def open_change(
     whole: bool = False,
     locked: Dialog | None = None,
 ) -> Iterator[Change]:
-    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` where ``epoch`` is given and is no
-    longer that of a dialog.
+    """Change a dialog in one transaction. Raises ``NotFound``, or ``LeaseLost`` if ``epoch`` is given and the
+    dialog is at another one, or gone.
 
     ``durable=False`` lets PostgreSQL answer before its log is on disk, for changes that a crash of the machine may
     undo. ``whole`` also reads what ``DialogQuerySet.whole`` joins. ``locked`` is the row if the caller has read and

@@ -25,7 +25,7 @@ from dialogs.state import State
 from dominds.web.middleware import Handler
 from remediation.spending import Spent, in_usd, is_amount, is_used_up
 
-LEAST_RESERVED_USD = Decimal("0.01")  # reserved for each call under way, whose cost is unknown before its end
+LEAST_RESERVED_USD = Decimal("0.01")  # for each call under way, whose cost is not known before its end
 UNDER_WAY = (State.QUEUED.value, State.GENERATING.value)
 UNDER_WAY_SECONDS = 10  # after which another try is worth it
 
@@ -40,7 +40,7 @@ def charge(key: ApiKey) -> None:
 @sync_only_middleware
 def forget_key_after_request(get_response: Handler) -> Handler:
     def answer(request: HttpRequest) -> HttpResponseBase:
-        before = _key.set(None)  # threads go on to other requests
+        before = _key.set(None)  # the thread's next request must not inherit the key
         try:
             return get_response(request)
         finally:
@@ -58,7 +58,7 @@ def paying_key(dialog_id: UUID) -> int | None:
     if key is None:
         return None
     if key.budget_usd is not None:
-        # Locks, so that one caller at a time sees what is under way.
+        # Lock the key's row, so that callers count what is under way one after another.
         ApiKey.objects.select_for_update().filter(pk=key.pk).first()
         others = Dialog.objects.filter(key=key.pk, state__in=UNDER_WAY).exclude(pk=dialog_id)
         check_budget_of(key, others.count() * LEAST_RESERVED_USD)

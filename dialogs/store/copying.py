@@ -30,7 +30,7 @@ def copy_rows(rows: QuerySet[Any], **changed: Any) -> None:
     ]
     try:
         select, values = rows.order_by("pk").values_list(*chosen).query.sql_with_params()
-    except EmptyResultSet:  # it was asked for none
+    except EmptyResultSet:  # the query can find no row
         return
     quote = connection.ops.quote_name
     columns = ", ".join(quote(field.column) for field in fields)

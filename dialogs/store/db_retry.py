@@ -1,4 +1,4 @@
-"""Changes that are tried again after the database was away, or left to another time while somebody holds their row."""
+"""Changes that are repeated after the database was away, or put off while somebody else has locked their row."""
 
 import functools
 from collections.abc import Callable, Iterator
@@ -17,15 +17,15 @@ Answer = TypeVar("Answer")
 
 
 def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer]:
-    """Repeat a change if the database was away. Lock time-outs and lost connections pass, and the check of the epoch
-    makes a repetition safe.
+    """Repeat a change if the database was away. Lock time-outs and lost connections are transient, and the check of
+    the epoch makes a repetition safe.
 
     This is not ``stamina.retry``, because its log line shows all arguments, the conversation among them.
     """
 
     @functools.wraps(function)
     def repeat(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
-        with suppress(OperationalError):  # the machinery of a retry is only made when it is needed
+        with suppress(OperationalError):  # stamina's objects are made only for a retry
             return function(*args, **kwargs)
         for attempt in stamina.retry_context(OperationalError, attempts=4, timeout=8, wait_initial=0.1, wait_max=2.0):
             with attempt:
@@ -37,8 +37,8 @@ def commits(function: Callable[Arguments, Answer]) -> Callable[Arguments, Answer
 
 @contextmanager
 def leaving_what_is_locked(**whose: object) -> Iterator[None]:
-    """Leave one row of a list that is gone through again and again to the next time, so that the others never wait for
-    whoever holds it.
+    """Skip one row of a list that is worked through periodically if somebody has locked the row. The next pass takes
+    it, and the other rows need not wait.
     """
     try:
         yield

@@ -22,26 +22,42 @@ from dominds.db import prepared
 from dominds.db.prepared import Select
 
 NewEvent = tuple[str, dict[str, Any]]  # type and data
-FEW = 3  # turns, which a prepared statement reads: one that is made for their number takes longer
-TYPES = tuple(
-    """
-    turn generation state health title round question reminder notice remediation contextBreakingUpdate context:pruned
-    context:summarized
-    """.split()
+FEW = 3  # turns that one prepared statement reads, faster than a statement that is made for their number
+TYPES = (
+    "turn",
+    "generation",
+    "state",
+    "health",
+    "title",
+    "round",
+    "question",
+    "reminder",
+    "notice",
+    "remediation",
+    "contextBreakingUpdate",
+    "context:pruned",
+    "context:summarized",
 )
-FULL = 600  # characters of ``more`` after which the next event begins a row: the row is written anew with each addition
+FULL = 600  # characters of ``more`` after which the next event begins a row, since each addition writes the whole row
 
-# Data of frequent events is stored as its values in this order. What is stored must stay readable:
-# add, and change nothing.
+# The data of frequent events is stored as values in this order. Stored events must stay readable, so these lists may
+# not change.
 SHAPES = {
     "turn": ("turn",),
     "state": ("state", "failure"),
     "generation": ("id", "purpose", "attempt", "outcome"),
-    "health": tuple(
-        """
-        level reason prompt_tokens completion_tokens total_tokens model_context_limit limit_source optimal_max_tokens
-        critical_max_tokens hard_util optimal_util
-        """.split()
+    "health": (
+        "level",
+        "reason",
+        "prompt_tokens",
+        "completion_tokens",
+        "total_tokens",
+        "model_context_limit",
+        "limit_source",
+        "optimal_max_tokens",
+        "critical_max_tokens",
+        "hard_util",
+        "optimal_util",
     ),
 }
 
@@ -80,7 +96,7 @@ def _rows(dialog: Dialog, first: int, new_events: Sequence[NewEvent]) -> Iterato
         start = end
 
 
-# The newest row grows, if it has room: by when (milliseconds after it began, by the database's clock), and by what.
+# Adds events to the newest row, if it has room, behind the milliseconds since that row was made (database's clock).
 _ADD = {
     vendor: f"UPDATE dialogs_event SET more = more || ',' || {milliseconds} || %s WHERE id = "  # nosec B608: constants
     f"(SELECT id FROM dialogs_event WHERE dialog_id = %s ORDER BY seq DESC LIMIT 1) AND length(more) < {FULL}"

@@ -48,12 +48,12 @@ class Lease:
 
     dialog_id: UUID
     epoch: int
-    claimed: Dialog | None = None  # the row as the claim left it, its agent and client with it, until it is read
-    answering_seq: int | None = None  # the message under way: a stop is for it alone
+    claimed: Dialog | None = None  # the row as claimed, with agent and client; None once it was read
+    answering_seq: int | None = None  # the message under way, for which alone a stop counts
     stopping: bool = False
     lost: bool = False
     renewed_at: float = field(default_factory=time.monotonic)
-    deadline: float | None = None
+    deadline: float | None = None  # monotonic seconds
     released: bool = False  # set by the last commit of the run
     _interrupt: Callable[[], None] | None = None
 
@@ -122,7 +122,7 @@ def claim(dialog_id: UUID) -> Iterator[Lease | None]:
     """Take the lease if there is work and nobody holds it, or return ``None``, as after a repeated wake-up."""
     try:
         lease = None if keeper.draining else _take(dialog_id)
-    except NotFound:  # it has expired since
+    except NotFound:  # the dialog was removed after it was woken
         lease = None
     if lease is None:
         yield None
@@ -192,7 +192,7 @@ def _give_back(lease: Lease, *, crashed: bool) -> None:
     if lease.released:
         return
     if Dialog.objects.filter(pk=lease.dialog_id, epoch=lease.epoch).exclude(lease_owner="").exists():
-        # Another worker may have taken it over, or somebody deleted it, since that look.
+        # Since that query another worker may have claimed the dialog, or somebody deleted it.
         with suppress(LeaseLost), open_change(lease.dialog_id, epoch=lease.epoch) as change:
             change.dialog.lease_owner = ""
             change.dialog.crashes += crashed
@@ -235,7 +235,7 @@ class Keeper:
             self._leases.discard(lease)
 
     def drain(self) -> None:
-        """Claim nothing more, and hand every dialog on, because the worker was asked to go."""
+        """Claim nothing more and give every lease up, because the worker was asked to end."""
         self.draining = True
         for lease in self._held_leases():
             lease.lost = True
@@ -260,7 +260,7 @@ class Keeper:
             self._enforce(leases)
 
     def _follow_rows(self, leases: list[Lease]) -> None:
-        """Take over what the rows say, and renew the leases once one of them is due."""
+        """Note stops and lost leases by the rows, and renew the leases once one of them is due."""
         ids = [lease.dialog_id for lease in leases]
         started = time.monotonic()
         current = Dialog.objects.filter(pk__in=ids).values_list("pk", "epoch", "answering_seq", "stop_requested")
@@ -291,8 +291,8 @@ class Keeper:
 def _renew(ids: Collection[UUID]) -> Collection[UUID]:
     """Renew this worker's leases on those of these dialogs whose rows nobody has locked, and return their ids.
 
-    The others wait for the next look. To wait for one row with the locks of others deadlocks with a change of two of
-    them, such as a report to the dialog above.
+    The others are renewed next time. Waiting for a locked row while holding others could deadlock with a change of two
+    dialogs, such as a report of a side dialog to the dialog above.
     """
     ours = Dialog.objects.filter(pk__in=ids, lease_owner=worker_name())
     free = list(ours.select_for_update(skip_locked=True).values_list("pk", flat=True))

@@ -21,7 +21,7 @@ PASSING = (LeaseLost, OperationalError, InterfaceError)  # errors that say nothi
 
 
 def quarantine(dialog_id: UUID) -> None:
-    """End everything that the dialog owes, for people to see, and fence out its worker.
+    """End all work of the dialog, with a failure that people see, and fence out its worker.
 
     Its other rows are neither read nor changed, except for the message's own status, if that is possible.
     """

@@ -26,12 +26,11 @@ log = structlog.get_logger(__name__)
 DRIVE = "dialogs.drive_dialog"
 DELIVER = "dialogs.deliver_notice"
 LIVE_TEXT_SECONDS = 3600
-LIVE_TEXT_CHANNEL = "dominds:drafts"  # carries lists for all dialogs; a web process takes those of its sockets
-STEP_SECONDS = 0.03  # how long the notification of a step waits for what follows it
+LIVE_TEXT_CHANNEL = "dominds:drafts"  # frames of all dialogs; a web process passes on those of its sockets
+STEP_SECONDS = 0.03  # how long the poke of a step waits for others to be merged with
 _wakes = ThreadPoolExecutor(max_workers=1, thread_name_prefix="wake")
 MAX_WAITING = 10_000
-# How long the caller waits for the thread that sends, which is mostly enough:
-# otherwise the two compete for the interpreter.
+# How long a caller waits for the sending thread, which mostly suffices. Otherwise both compete for the interpreter.
 HEAD_START_SECONDS = 0.005
 
 Poke = tuple[int, bytes]  # the number of the newest event, and what is published
@@ -63,8 +62,8 @@ def client() -> redis.Redis:
 
 
 def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
-    """Announce after the commit that the dialog has events up to ``seq``. A step needs no announcement of its own,
-    since others follow at once.
+    """Announce after the commit that the dialog has events up to ``seq``. That of a step waits a
+    little, since others follow that replace it.
     """
     poke, seconds = (seq, orjson.dumps({"seq": seq})), STEP_SECONDS if is_step else 0
     transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), poke, seconds), robust=True)
@@ -111,7 +110,7 @@ def _send(task: str, row_id: str | int) -> None:
             serializer=conf.task_serializer,
             retry=conf.task_publish_retry,
             retry_policy=conf.task_publish_retry_policy,
-            headers={**headers, "argsrepr": repr(args)},  # for people who look into the queue
+            headers={**headers, "argsrepr": repr(args)},  # for people who inspect the queue
             correlation_id=task_id,
         )
 
