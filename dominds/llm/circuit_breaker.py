@@ -1,8 +1,8 @@
-"""Circuit breaker: a model that fails again and again is left alone for a while, by all dialogs of a worker together.
+"""Circuit breaker: all dialogs of a worker leave a model alone for a while if it fails again and again.
 
-Without this, fifty dialogs of a provider that is down ask it fifty times as often as one does, five times each, and all
-have given up within seconds. No token bucket goes with it: providers tell their limits by 429, in no other common way,
-and what their ``Retry-After`` says is kept here for every dialog of the model.
+Without it, each of fifty dialogs would call a provider that is down five times, and give up within seconds. There is
+no token bucket beside it: providers tell their limits only by HTTP 429, and the circuit keeps the ``Retry-After`` of
+such an answer for every dialog of the model.
 """
 
 import threading
@@ -22,12 +22,12 @@ from dominds.llm.provider import (
 )
 from dominds.llm.retry import MAX_ADVISED_SECONDS, MAX_TRIES
 
-FAILURES = MAX_TRIES  # failures in a row over all dialogs; one dialog alone reaches this number only by its last try
+FAILURES = MAX_TRIES  # in a row, over all dialogs; one dialog alone reaches this number only by its last try
 FIRST_SECONDS = 5.0
 LONGEST_SECONDS = 60.0
 NOT_CALLED = "is not called for now"
 FAULTS_OF_THE_PROVIDER = (RateLimited, Overloaded, NetworkFailed, ProviderTimeout)
-SAYS_NOTHING = (StreamAborted, MalformedStream)  # ours, or perhaps this one request's
+SAYS_NOTHING = (StreamAborted, MalformedStream)  # we stopped the call, or this one request may be the cause
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class Circuit:
     """A summary of the last calls to one model. ``open_until`` is in seconds of the caller's monotonic clock."""
 
     failures: int = 0
-    openings: int = 0  # times that it opened, in a row
+    openings: int = 0  # how often it opened without a successful call since
     open_until: float = float("-inf")
     reason: str = ""
 
@@ -48,9 +48,9 @@ def after_call(circuit: Circuit, error: ProviderError | None, now: float) -> Cir
     if isinstance(error, SAYS_NOTHING):
         return circuit
     if not isinstance(error, FAULTS_OF_THE_PROVIDER):
-        return Circuit()  # an answer, if only a refusal
+        return Circuit()  # even a refusal shows that the provider answers
     advised = min(error.retry_after_seconds or 0.0, MAX_ADVISED_SECONDS)
-    if now < circuit.open_until:  # a call that was under way when the circuit opened
+    if now < circuit.open_until:  # the call was running when the circuit opened
         return replace(circuit, open_until=max(circuit.open_until, now + advised))
     failures = circuit.failures + 1
     if failures < FAILURES:

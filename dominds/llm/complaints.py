@@ -1,4 +1,4 @@
-"""Complaints of providers: what an HTTP error answer, or an error inside a stream, says went wrong."""
+"""Complaints of providers: the words and codes in an HTTP error answer, or in an error inside a stream."""
 
 import re
 from collections.abc import Mapping
@@ -12,15 +12,15 @@ from dominds.llm.json_text import NotJson, parse
 MAX_MESSAGE_CHARS = 500
 READ_CHARS = 4000  # the part of a refusal that is read, since some quote the whole request
 FIELD_NAME = re.compile(r"[Ii]nvalid [`'\"]([\w.\[\]]+)[`'\"]|^([a-z_]+(?:[.\[]\w+\]?)+): ")
-# Fields with words for people, those that say most first. Servers write them in any case.
+# Fields with words for people, the most informative first. Servers write them in upper or lower case.
 WORDS = """
     message detail details msg status_msg error_description error_msg errmsg errormessage faultstring reason title
     error errors fault data result
 """.split()
-VAGUE = ("details", "reason", "title", "data", "result")  # of these, they stand in other documents as well
+VAGUE = ("details", "reason", "title", "data", "result")  # those of WORDS that occur without an error as well
 CODES = ("code", "type", "status", "__type", "error_code")
-DEEPEST = 6  # objects within each other in which words are looked for
-MOST_WORDS = 10  # of a list
+DEEPEST = 6  # levels of nested objects that are searched for words
+MOST_WORDS = 10  # entries of a list that are read
 ASKED_WAIT = re.compile(
     r"\b(?:retry|try again|wait) (?:in |after |for )?(?:(?P<minutes>\d+)m)?(?P<number>\d+(?:\.\d+)?) ?(?P<unit>ms|s|m)",
     re.I,
@@ -67,7 +67,7 @@ def complaint_of_response(
 
 
 def complaint_of_payload(payload: Any) -> Complaint:
-    """Read the complaint of an error object, from an HTTP body or from an event of a stream that had begun well."""
+    """Read the complaint of an error object, from an HTTP body or from an event in the middle of a stream."""
     if isinstance(payload, list) and payload and isinstance(payload[0], Mapping):  # Google's compatible endpoint
         payload = payload[0]
     if not isinstance(payload, Mapping):
@@ -83,7 +83,7 @@ def complaint_of_payload(payload: Any) -> Complaint:
     codes = _codes_of(inner) | (_codes_of(payload) - {"error"})
     text = words_in(inner, depth=0 if inner is payload else 1) or words_in(payload)
     beside = inner.get("metadata")
-    if isinstance(beside, Mapping) and (raw := words_in(beside.get("raw"))):  # OpenRouter: the provider's words
+    if isinstance(beside, Mapping) and (raw := words_in(beside.get("raw"))):  # OpenRouter quotes the provider here
         text = f"{text}: {raw}"
     param = inner.get("param")
     return Complaint(
@@ -96,7 +96,7 @@ def complaint_of_payload(payload: Any) -> Complaint:
 
 
 def words_in(value: Any, depth: int = 0) -> str:
-    """Return what an error says to people, wherever in it that stands: in an object, a list, or JSON inside a text."""
+    """Return an error's words for people, wherever they stand: in an object, a list, or JSON inside a text."""
     if depth > DEEPEST:
         return ""
     match value:
@@ -111,7 +111,7 @@ def words_in(value: Any, depth: int = 0) -> str:
             if not words and depth:  # Django and Rails: lists of words by the field that they are about
                 lists = [(name, each) for name, each in value.items() if isinstance(each, list)][:MOST_WORDS]
                 return "; ".join(f"{name}: {about}" for name, each in lists if (about := words_in(each, depth + 1)))
-            steps = loc if isinstance(loc := plain.get("loc"), list) else ()  # FastAPI: what they are about
+            steps = loc if isinstance(loc := plain.get("loc"), list) else ()  # FastAPI: the path of the field
             where = ".".join(str(step) for step in steps if step != "body")
             return f"{where}: {words}" if where and words else words
     return ""
@@ -125,7 +125,7 @@ def _parse_or_none(text: str) -> Any:
 
 
 def asked_wait(text: str) -> float | None:
-    """Return the seconds after which a refusal's own words ask for another try, if they do."""
+    """Return the seconds that a refusal's words ask to wait before another try, or None."""
     found = ASKED_WAIT.search(text[:READ_CHARS])
     if found is None:
         return None
@@ -171,7 +171,7 @@ def _seconds_until(value: str, now: str) -> float:
 
 
 def text_of_page(body: bytes) -> str:
-    """Return the words of an HTML or plain error page, which are its title where it has one."""
+    """Return the words of an HTML or plain error page: its title, if it has one."""
     text = body[:20_000].decode("utf-8", "replace")
     title = re.search(r"<title[^>]*>([^<]{1,200})</title>", text, re.I)
     return title.group(1) if title else re.sub(r"<[^>]{0,1000}>", " ", text)

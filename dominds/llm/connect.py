@@ -1,4 +1,4 @@
-"""Connection of a model's metadata to the provider that talks to it."""
+"""The provider and the key with which a model of the catalog is called."""
 
 import os
 from collections.abc import Mapping
@@ -10,8 +10,9 @@ from dominds.redaction import remember
 
 
 def connect(model: ModelInfo, *, environ: Mapping[str, str] = os.environ) -> Provider:
-    """Return the provider that calls the model, without sending anything. Raises ``RequestRefused`` or ``AuthFailed``
-    for a model that cannot be called.
+    """Return the provider that calls the model. Nothing is sent.
+
+    Raises ``RequestRefused`` if the model is unusable, and ``AuthFailed`` without a key.
     """
     if model.unusable:
         raise RequestRefused(model.unusable)
@@ -31,12 +32,12 @@ def key_of(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> str:
         )
     if not key.isascii() or not key.isprintable():
         raise AuthFailed(f"The environment variable {model.api_key_env} holds characters that no key has. Correct it.")
-    remember(key)  # whatever its variable is called: from now on no log line shows it
+    remember(key)  # from now on log lines mask it, whatever its variable is called
     return key
 
 
 def has_key(model: ModelInfo, environ: Mapping[str, str] = os.environ) -> bool:
-    """Check that there is a key where the provider asks for one. Only the provider knows whether the key is valid."""
+    """Check that the key is set if the provider needs one. Only the provider knows whether it is valid."""
     try:
         key_of(model, environ)
     except AuthFailed:

@@ -58,7 +58,7 @@ from dominds.llm.refusal_words import (
 
 LEAST_ROOM = 16  # tokens of output that are worth another try
 
-# Whether a call is tried again is the driver's to say: it alone knows how often it was.
+# No advice says whether the call is tried again: only the driver knows, since it counts the tries.
 ADVICE: dict[type[ProviderError], str] = {
     AuthFailed: "Check the provider's key: the one typed under Models, or that of the server's configuration.",
     AccessDenied: "The key may not use this: give it access, or choose another model.",
@@ -76,7 +76,7 @@ ADVICE: dict[type[ProviderError], str] = {
 
 
 def error_of(complaint: Complaint, provider: str) -> ProviderError:
-    """Return the ``ProviderError`` for what a server complained of. People know the server as ``provider``."""
+    """Return the ``ProviderError`` for a complaint. ``provider`` is the name by which people know the server."""
     kind = kind_of(complaint)
     words = readable(complaint.text) or "no reason given"
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None
@@ -108,7 +108,7 @@ def _outcome(kind: type[ProviderError], complaint: Complaint) -> str:
 
 
 def _budget_in(text: str) -> dict[str, int] | None:
-    """Return the numbers in a refusal that a request for less output would satisfy."""
+    """Return the numbers in a refusal if a request for less output would satisfy it, else None."""
     result = next((match for pattern in BUDGET_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
     if result is None:
         return None
@@ -121,20 +121,20 @@ def _budget_in(text: str) -> dict[str, int] | None:
 
 
 def _sizes_in(text: str) -> dict[str, int | None]:
-    """Return the tokens of a prompt that is too long, and of the window, as far as the refusal tells them."""
+    """Return the tokens of a prompt that is too long, and of the window; None where the refusal does not tell them."""
     result = next((match for pattern in SIZE_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
     told = {name: int(number.replace(",", "")) for name, number in result.groupdict().items()} if result else {}
     return {"window": told.get("window"), "prompt_tokens": told.get("prompt")}
 
 
 def kind_of(complaint: Complaint) -> type[ProviderError]:
-    """Classify a complaint, by words about quotas before words about length, as "request too large" is in both."""
+    """Classify a complaint. Quotas are tested before lengths, since "request too large" occurs in both."""
     status, text = complaint.status, complaint.text[:READ_CHARS]
     if status == 403 or complaint.codes & ACCESS_CODES:
         return AccessDenied
     if status == 401 or complaint.codes & AUTH_CODES or AUTH_TEXT.search(text):
         return AuthFailed
-    is_unpaid = QUOTA_TEXT.search(text) and not asked_wait(text)  # Google names its quotas per minute so, with a wait
+    is_unpaid = QUOTA_TEXT.search(text) and not asked_wait(text)  # Google words its quotas per minute so, with a wait
     if complaint.codes & {"insufficient_quota", "billing_error"} or status == 402 or is_unpaid:
         return RefusedForGood  # waiting does not help: somebody has to pay
     is_rate = status == 429 or complaint.codes & RATE_LIMIT_CODES or RATE_LIMIT_TEXT.search(text)
@@ -169,7 +169,10 @@ def _maximum_in(text: str) -> int | None:
 
 
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:
-    """Tell a refusal that says what must change from a failure. Servers mistake each for the other."""
+    """Return the class of a refusal that its words or codes tell, or None.
+
+    They are read before the status, since servers send refusals with the status of failures, and the reverse.
+    """
     text, codes = complaint.text[:READ_CHARS], complaint.codes
     if SIGHT_TEXT.search(text):
         return ImagesRefused

@@ -1,4 +1,4 @@
-"""JSON as models and servers really write it: broken surrogates, cut arguments, arguments that are no object."""
+"""JSON as models and servers really write it: lone surrogates, cut arguments, arguments that are no object."""
 
 import json
 import re
@@ -16,8 +16,9 @@ class NotJson(ValueError):
 
 
 def parse(text: bytes | str, *, takes_nan: bool = False) -> Any:
-    """Parse JSON fast. A lone surrogate, which orjson refuses, becomes U+FFFD. ``takes_nan`` reads the NaN and
-    infinities that Python writes as null.
+    """Parse JSON fast. A lone surrogate, which orjson refuses, becomes U+FFFD. Raises ``NotJson``.
+
+    ``takes_nan`` accepts the NaN and the infinities that Python writes, and reads them as null.
     """
     try:
         return orjson.loads(text)
@@ -38,8 +39,9 @@ def _refuse(constant: str) -> Any:
 
 
 def dump(value: Any) -> bytes:
-    """Serialise to JSON fast. A lone surrogate in any text becomes U+FFFD. Integers may have any size: PostgreSQL gives
-    back 1e308, the largest number of many schemas, as one of 309 digits.
+    """Serialise to JSON fast. A lone surrogate in any text becomes U+FFFD.
+
+    Integers may have any size, since PostgreSQL returns 1e308, a bound in many schemas, as an integer of 309 digits.
     """
     try:
         return orjson.dumps(value)
@@ -49,7 +51,7 @@ def dump(value: Any) -> bytes:
 
 
 def _of_orjson(value: Any) -> Any:
-    """Return what orjson alone writes, such as a part that was written before, as plain values."""
+    """Return as plain values what only orjson can write, such as a fragment of JSON."""
     return json.loads(orjson.dumps(value))
 
 
@@ -66,7 +68,7 @@ def _without_surrogates(value: Any) -> Any:
 def arguments_object(raw: str) -> dict[str, Any]:
     """Return a stored call's arguments as the object that every wire format requires.
 
-    Malformed arguments must not break the next request, so they travel inside an object of their own.
+    Malformed arguments must not break the next request, so they are wrapped in an object.
     """
     try:
         result = parse(raw) if raw.strip() else {}
@@ -76,7 +78,7 @@ def arguments_object(raw: str) -> dict[str, Any]:
 
 
 def arguments_text(raw: str) -> str:
-    """Return a stored call's arguments as JSON text, unchanged if well-formed, so that providers' caches hold."""
+    """Return a stored call's arguments as JSON text. Well-formed text is unchanged, so that providers' caches hit."""
     result = arguments_object(raw)
     return dump(result).decode() if "malformed_arguments" in result or not raw.strip() else raw
 
@@ -90,8 +92,10 @@ def is_whole(raw: str) -> bool:
 
 
 def objects_in(raw: str) -> list[str]:
-    """Return the JSON objects that a call's arguments consist of, if they are not one: each once, and none that is
-    empty beside another. Bedrock begins with an empty one, gateways repeat the whole, and some put two calls into one.
+    """Return the JSON objects that a call's arguments consist of, without duplicates; none if they hold anything else.
+
+    Bedrock puts an empty object before the arguments, gateways repeat them, and some join the arguments of two calls.
+    An empty object is left out if there is another one. An object that was written as a JSON text is unwrapped.
     """
     found: dict[str, None] = {}
     at = 0

@@ -7,7 +7,7 @@ from typing import Any
 
 
 class Role(StrEnum):
-    SYSTEM = "system"  # an instruction that was given in the middle; those at the beginning are the request's
+    SYSTEM = "system"  # an instruction inside the conversation; those at its beginning are ``Request.instructions``
     USER = "user"
     ASSISTANT = "assistant"
     TOOL = "tool"
@@ -24,7 +24,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool offered to the model. ``parameters`` is a JSON schema of an object, to which calls keep if ``strict``."""
+    """A tool offered to the model. ``parameters`` is a JSON schema of an object; if ``strict``, calls must match it."""
 
     name: str
     description: str
@@ -36,7 +36,7 @@ class ToolSpec:
 class ImagePart:
     """A picture, with a media type such as ``image/png``.
 
-    Where its bytes are stored elsewhere, ``content`` is empty, ``key`` identifies them and ``size`` counts them.
+    If its bytes are stored elsewhere, ``content`` is empty, ``key`` identifies them and ``size`` is their number.
     ``pixels`` are width and height, if known. ``detail`` tells OpenAI's models how closely to look: low, high,
     original, or empty for the model's choice.
     """
@@ -72,8 +72,8 @@ Part = ImagePart | FilePart
 class Message:
     """One entry of the conversation; instructions are not messages, see ``Request``.
 
-    ``provider_items`` are opaque JSON texts (reasoning items, signed thinking) that the provider which wrote them
-    wants back unchanged; any other provider ignores them. ``parts`` stand behind the text.
+    ``provider_items`` are opaque JSON texts, such as reasoning items or signed thinking. The provider that wrote them
+    wants them back unchanged, and any other provider ignores them. ``parts`` follow the text.
     """
 
     role: Role
@@ -85,7 +85,7 @@ class Message:
 
 
 def with_parts(messages: Iterable[Message]) -> list[Message]:
-    """Return the messages that have images or files: few of a long history, which one fast look finds."""
+    """Return the messages that have images or files."""
     return [message for message in messages if message.parts]
 
 

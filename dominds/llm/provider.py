@@ -13,18 +13,19 @@ class Stream(Protocol):
 
     @property
     def body(self) -> bytes:
-        """Return the JSON that is sent, byte for byte, or the request as JSON for a call that is not sent anywhere."""
+        """Return the JSON that is sent, byte for byte. A call that sends nothing returns its request as JSON."""
 
     def run(self, take: Callable[[StreamEvent], object]) -> None:
-        """Make the call, and hand each event to ``take`` as it comes: ``Started`` first and ``Finished`` last. Raises
-        ``ProviderError``.
+        """Make the call and wait for its end. Raises ``ProviderError``.
 
-        The calling thread waits. ``take`` may run in another thread, which it must not hold up.
+        Each event goes to ``take`` as it comes: ``Started`` first and ``Finished`` last. ``take`` may run in another
+        thread, which it must not hold up.
         """
 
     def abort(self) -> None:
-        """Close the connection. This may be called from any thread at any time, from within ``take`` as well. ``run``
-        then raises ``StreamAborted``, and no event follows.
+        """Close the connection. ``run`` then raises ``StreamAborted``, and no event follows.
+
+        This may be called at any time, from any thread and from within ``take``.
         """
 
 
@@ -36,7 +37,7 @@ class Provider(Protocol):
 class ProviderError(Exception):
     """A failed call, explained for the person who has to act.
 
-    ``retry_after_seconds`` is the provider's own advice, if it gave one.
+    ``retry_after_seconds`` is the provider's advice, or None.
     """
 
     kind: ClassVar[str] = "provider_error"
@@ -78,9 +79,10 @@ class Overloaded(ProviderError):
 
 
 class ContextOverflow(ProviderError):
-    """The provider says that the request is too long for the model. Never retried as it is.
+    """The provider says that the request is too long for the model. It is never retried unchanged.
 
-    Window, prompt and requested output are in tokens, as far as the provider names them.
+    ``window``, ``prompt_tokens`` and ``output_tokens`` (the requested output) are None if the provider does not name
+    them.
     """
 
     kind = "context_overflow"
@@ -99,13 +101,13 @@ class ContextOverflow(ProviderError):
 
 
 class OutputBudgetTooLarge(ContextOverflow):
-    """The prompt fits, but not together with the output that was asked for: a request for less output may succeed."""
+    """The prompt fits, but not with the requested output. A request for less output may succeed."""
 
     kind = "output_budget"
 
     @property
     def room(self) -> int | None:
-        """Return the tokens of output that the provider's own numbers leave room for."""
+        """Return the tokens of output that fit, by the provider's numbers; None if it does not name them."""
         return None if self.window is None or self.prompt_tokens is None else self.window - self.prompt_tokens
 
 
@@ -122,15 +124,16 @@ class RequestRefused(ProviderError):
 
 
 class RefusedForGood(RequestRefused):
-    """No request to this model or by this account can succeed until somebody acts: the model is unknown or retired, or
-    the account is out of money.
+    """No request to this model, or from this account, can succeed until somebody acts.
+
+    The model is unknown or retired, or the account is out of money.
     """
 
     kind = "refused_for_good"
 
 
 class OutputAboveMaximum(RequestRefused):
-    """The requested output is longer than the model ever writes, which is ``most`` tokens if the provider says so."""
+    """The requested output is longer than the model's greatest, which is ``most`` tokens, or None if unknown."""
 
     kind = "output_above_maximum"
 
@@ -181,7 +184,7 @@ class ProviderTimeout(ProviderError):
 
 
 class AnswerTooLarge(ProviderError):
-    """The answer exceeded a bound of ``dominds.budgets`` and was cut off there. The next one would, too."""
+    """The answer exceeded a bound of ``dominds.budgets`` and was cut off. Another try would probably exceed it, too."""
 
     kind = "too_large"
 

@@ -40,7 +40,7 @@ OVERLOAD_CODES = {
     "service_unavailable",
 }
 BUSY_CODES = {"overloaded_error", "unavailable", "engine_overloaded_error", "service_unavailable"}
-BUSY_STATUSES = (409, 424, 425, 503, 529)  # 424: Bedrock, of the model behind it
+BUSY_STATUSES = (409, 424, 425, 503, 529)  # 424: Bedrock, when the model itself failed
 REFUSAL_CODES = {"invalid_request_error", "invalid_argument", "content_filter", "invalid_prompt"}
 FINAL_CODES = {
     "insufficient_quota",
@@ -56,7 +56,7 @@ FINAL_CODES = {
     "exceeded_current_quota_error",
     "1113",
 }
-# The model wrote a call, or JSON, that its server could not read: what it writes next time may be better.
+# The server could not read a call, or JSON, that its model wrote. The next answer may be better.
 GARBLED_CODES = {"tool_use_failed", "output_parse_failed", "json_validate_failed"}
 STALE_CODES = {"invalid_encrypted_content"}
 TIMEOUT_CODES = {"timeout_error", "deadline_exceeded"}
@@ -65,27 +65,27 @@ TIMEOUT_CODES = {"timeout_error", "deadline_exceeded"}
 RATE_LIMIT_TEXT = re.compile(
     r"rate.?limit|too many requests|(tokens|requests|input tokens) per (second|minute|hour|day)|\b[TRI]P[MD]\b", re.I
 )
-# The same, of this one request: no wait makes it smaller (OpenAI, Groq).
+# This one request exceeds such a quota, so that waiting does not help (OpenAI, Groq).
 RATE_SIZE_TEXT = re.compile(r"request too large|requested tokens exceed|must be reduced|reduce your message size", re.I)
-# A field of the request that is longer than it may be.
+# A field of the request is longer than allowed.
 FIELD_CODES = {"string_above_max_length", "array_above_max_length", "string_too_long"}
 FIELD_TEXT = re.compile(
     r"(string|array) too long|(string|list|array) should have at most|longer than the maximum length", re.I
 )
-# Of these fields only a shorter conversation makes a shorter one.
+# The fields that become shorter only if the conversation does.
 CONVERSATION = re.compile(
     r"^(messages|input|contents|prompt|system|instructions)"
     r"(\[\d+\]|\.\d+)?(\.(content|parts|output|text|input_text)(\[\d+\]|\.\d+)?(\.\w*text)?)?$"
 )
 IMAGE_TEXT = re.compile(r"\bimages?\b.{0,80}(exceed|too large|too big|maximum|larger)|too much media", re.I | re.S)
-# A model that sees no images: vLLM (twice), OpenAI, LM Studio and Ollama, OpenRouter, llama.cpp (twice), DeepSeek.
+# The model sees no images: vLLM (twice), OpenAI, LM Studio and Ollama, OpenRouter, llama.cpp (twice), DeepSeek.
 SIGHT_TEXT = re.compile(
     r"at most 0 image|is not a multi-?modal model|image_url is only supported by certain models"
     r"|does not support images?( inputs?)?(?= *($|[.,;:()\"'`\\}]))|no endpoints found that support image input"
     r"|image input is not supported|unsupported content part type: *\W*image_url|unknown variant .?image_url",
     re.I,
 )
-# An answer that is longer than the model ever gives; the number is its greatest.
+# The requested answer is longer than the model's greatest, which the number tells.
 MAXIMUM_TEXTS = tuple(
     re.compile(pattern, re.I | re.S)
     for pattern in (
@@ -100,14 +100,14 @@ MAXIMUM_TEXTS = tuple(
         r"maxOutputTokens value of \d+ but the supported range is from 1 \(inclusive\) to (?P<beyond>\d[\d,]*) \(excl",
     )
 )
-# What stays as it is until somebody pays, or chooses another model.
+# No request succeeds until somebody acts: another model has to be chosen, or the account restored.
 FINAL_TEXT = re.compile(
     r"\bmodel\b.{0,120}(does not exist|not found|has been (retired|deprecated|shut down|removed)|is no longer available"
     r"|decommissioned|reached its end of life)|(account|organization) (is|has been) (disabled|deactivated|suspended)",
     re.I | re.S,
 )
 FORCING_TEXT = re.compile(r"\btool[_ ]choice\b", re.I)
-FORCING_WRONG = re.compile(  # beside a mention of it
+FORCING_WRONG = re.compile(  # in a message that also matches FORCING_TEXT
     r"not support|unsupported|incompatible|not compatible|invalid|not allowed|not permitted|may not|cannot"
     r"|unrecogni[sz]ed|unexpected|unknown"
     r"|(only|must be) .{0,20}auto",
@@ -118,12 +118,12 @@ SYSTEM_TEXT = re.compile(
         (
             r"system message must be at the beginning",  # templates of Qwen 3.5 and later, on any local server
             r"role '?system'? is not supported on this model",  # Anthropic before Opus 4.8
-            r"messages\.\d+: .{0,40}system.{0,40}must (follow|precede)",  # Anthropic, of their places
+            r"messages\.\d+: .{0,40}system.{0,40}must (follow|precede)",  # Anthropic, about the place of such messages
         )
     ),
     re.I,
 )
-# A model's template that cannot write this conversation, however often: llama.cpp, LM Studio and vLLM fail with it.
+# The model's template cannot write this conversation, so that another try fails as well: llama.cpp, LM Studio, vLLM.
 TEMPLATE_TEXT = re.compile(
     r"\bjinja|\braise_exception\b|templateerror|conversation roles must alternate|at row \d+, column \d+"
     r"|prefill is incompatible with",
@@ -132,22 +132,22 @@ TEMPLATE_TEXT = re.compile(
 STALE_TEXT = re.compile(
     "|".join(
         (
-            # Anthropic: tampered with, or bound to another conversation
+            # Anthropic: the reasoning was changed, or belongs to another conversation
             r"invalid `?signature`? in `?thinking`? block",
             r"bound to a different (conversation|account)",
-            r"expected `?thinking`? or `?redacted_thinking`?",  # Anthropic, with a budget
+            r"expected `?thinking`? or `?redacted_thinking`?",  # Anthropic, for models that think within a budget
             r"blocks in the latest assistant message cannot be modified",
             r"without its required (following item|'?reasoning'? item|.{0,20}reasoning)",  # OpenAI Responses
             r"encrypted content .{0,80}could not be (verified|decrypted)",
             r"thought.?signature",  # Google: missing, or not valid
-            # DeepSeek, in both dresses; Kimi
+            # DeepSeek, in both of its wire formats; Kimi
             r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)",
         )
     ),
     re.I | re.S,
 )
 
-# Groq; Ollama; llama.cpp; gpt-oss on any server; exo, which quotes the call
+# The model's answer could not be parsed: Groq; Ollama; llama.cpp; gpt-oss on any server; exo, which quotes the call.
 GARBLED_TEXT = re.compile(
     r"failed_generation|error parsing tool call|failed to parse (input at pos|tool call)"
     r"|harmonyerror|unexpected tokens remaining in message header|^\W*<\|tool_calls?_(section_)?begin\|>",
@@ -210,7 +210,7 @@ OVERFLOW_TEXT = re.compile(
 
 NUMBER = r"(?P<{}>\d[\d,]*)"
 WINDOW, PROMPT, OUTPUT = (NUMBER.format(name) for name in ("window", "prompt", "output"))
-# Refusals that name the output beside the prompt.
+# Refusals that name the tokens of the prompt, of the requested output, and of the window.
 BUDGET_TEXTS = tuple(
     re.compile(pattern, re.I | re.S)
     for pattern in (
@@ -224,7 +224,7 @@ BUDGET_TEXTS = tuple(
         rf"passed {PROMPT} input tokens and requested {OUTPUT} output tokens.{{0,60}}context length is only {WINDOW}",
         # Databricks
         rf"prompt tokens \({PROMPT}\) \+ max_tokens \({OUTPUT}\) exceeds? context length {WINDOW}",
-        # OpenRouter: the prompt is the rest
+        # OpenRouter, which names the total instead of the prompt
         rf"maximum context length is {WINDOW} tokens.{{0,40}}requested about (?P<total>\d[\d,]*) tokens"
         rf".{{0,60}}? {OUTPUT} in the output",
         # SGLang
@@ -236,7 +236,7 @@ BUDGET_TEXTS = tuple(
         rf"`max_new_tokens` must be <= {WINDOW}\. Given: {PROMPT} `inputs` tokens and {OUTPUT} `max_new_tokens`",
     )
 )
-# Refusals that name the prompt, and most of them the window, but no output.
+# Refusals that name the tokens of the prompt and mostly of the window, but not of the output.
 SIZE_TEXTS = tuple(
     re.compile(pattern, re.I | re.S)
     for pattern in (

@@ -1,4 +1,4 @@
-"""Retry rule for failed model calls: pure. The driver counts the attempts, in rows."""
+"""The retry rule for failed model calls. Pure: the driver counts the attempts, in rows."""
 
 from dataclasses import dataclass
 
@@ -12,8 +12,8 @@ from dominds.llm.provider import (
 )
 
 MAX_TRIES = 5
-MAX_ADVISED_SECONDS = 60.0  # a provider that asks for more is asked again after this long
-ADVICE_SPREAD_SECONDS = 1.0  # so that dialogs told to wait equally long do not come back at once
+MAX_ADVISED_SECONDS = 60.0  # a longer wait that a provider asks for is cut to this
+ADVICE_SPREAD_SECONDS = 1.0  # jitter: dialogs that were told to wait equally long do not all come back at once
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +38,8 @@ BACKOFFS: dict[type[ProviderError], Backoff] = {
 def delay_before_retry(error: ProviderError, attempt: int, random: float) -> float | None:
     """Return the seconds to wait after failed attempt number ``attempt``, which counts from 1, or None to give up.
 
-    ``random`` is uniform in [0, 1), for full jitter after "Exponential Backoff And Jitter" (AWS, 2015). The provider's
-    own advice replaces the doubling.
+    ``random`` is uniform in [0, 1), for full jitter as in "Exponential Backoff And Jitter" (AWS, 2015). If the provider
+    gave advice, it replaces the exponential delay.
     """
     backoff = next((BACKOFFS[kind] for kind in type(error).__mro__ if kind in BACKOFFS), None)
     if backoff is None or not error.retryable or attempt >= backoff.tries:

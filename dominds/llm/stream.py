@@ -11,18 +11,18 @@ class FinishReason(StrEnum):
     """The reason why a model stopped."""
 
     STOP = "stop"
-    STOP_SEQUENCE = "stop_sequence"  # at a stop sequence, where the provider tells it from other ends
+    STOP_SEQUENCE = "stop_sequence"  # at a stop sequence, if the provider reports it as such
     TOOL_CALLS = "tool_calls"
     LENGTH = "length"  # the requested length of output was reached
     THOUGHT_ONLY = "length_thinking"  # the length was reached before the first word of the answer or call
     WINDOW_EXCEEDED = "window_exceeded"  # the model's window is full
     REFUSAL = "refusal"  # the model or its provider's filter refused; the answer may be empty
-    PAUSE = "pause"  # a pause: the answer goes back as it is, and the model goes on from there
+    PAUSE = "pause"  # the answer so far has to be sent back unchanged, and the model goes on from there
     COMPACTION = "compaction"  # the provider shortened the conversation
     OTHER = "other"  # an unknown reason: the answer may not be whole
 
 
-# Ends before the answer was whole, as far as anybody knows.
+# The reasons after which the answer may not be whole.
 CUT_SHORT = frozenset(
     {
         FinishReason.LENGTH,
@@ -49,26 +49,26 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDelta:
-    """A piece of what the model thinks, as far as its provider shows it. It is never part of the answer's text."""
+    """A piece of the model's reasoning, as far as its provider shows it. It is never part of the answer's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rethought:
-    """A correction: all text so far was no part of the answer, but mostly thinking without its opening tag."""
+    """A correction: all text so far was no part of the answer. Mostly it was thinking without an opening tag."""
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallDelta:
-    """Characters of a tool call under way. They fill the window, and a call runs only once it is complete."""
+    """A piece of a tool call's text. It counts towards the window; the call runs only once it is complete."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The provider's explicit end, whose own word is ``end``. Only this makes a generation a success."""
+    """The provider's explicit end, without which no generation succeeds. ``end`` is the provider's word for it."""
 
     usage: UsageReport
     tool_calls: tuple[ToolCall, ...] = ()

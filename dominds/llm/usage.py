@@ -1,5 +1,7 @@
-"""Token counts as the provider reported them, or the fact that it reported none. They are never guessed, and a missing
-count is never zero."""
+"""Token counts as the provider reported them, or the fact that it reported none.
+
+Counts are never guessed, and a missing count is never zero.
+"""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +13,8 @@ MAX_PLAUSIBLE_TOKENS = 1_000_000_000
 class Usage:
     """The reported tokens of one generation; None stands for a number that was not reported.
 
-    ``prompt_tokens`` is the whole prompt, with cache reads and writes, and ``completion_tokens`` the whole answer, with
-    reasoning. A long write is one that the provider stores for hours at a higher price.
+    ``prompt_tokens`` is the whole prompt, including cache reads and writes, and ``completion_tokens`` the whole answer,
+    including reasoning. ``cache_write_long_tokens`` are those that the provider caches for hours, at a higher price.
     """
 
     prompt_tokens: int
@@ -46,7 +48,7 @@ UsageReport = Usage | UsageUnavailable
 
 @dataclass(frozen=True, slots=True)
 class Shares:
-    """Counts of parts of a prompt and its answer as the provider states them, before they are checked."""
+    """Unchecked counts of parts of a prompt and its answer, as the provider states them."""
 
     cache_read: object = None
     cache_write: object = None
@@ -57,9 +59,9 @@ class Shares:
 def usage_from(prompt: object, completion: object, total: object = None, shares: Shares | None = None) -> UsageReport:
     """Accept counts only if they can be true.
 
-    A prompt of 0 tokens is no measurement, since no request is empty; neither are negative, fractional, textual or
-    absurd numbers. A share that cannot be true is left out, but more tokens read from a cache than were sent discredit
-    the whole report.
+    The usage is unavailable if a count is missing, negative, fractional, a text or absurdly large, or if the prompt has
+    0 tokens, since no request is empty. Other shares that cannot be true are left out, but if more tokens were read
+    from the cache than the prompt has, the whole report is rejected.
     """
     prompt, completion = as_whole(prompt), as_whole(completion)
     for name, value in (("prompt", prompt), ("completion", completion)):
@@ -90,7 +92,7 @@ def usage_from(prompt: object, completion: object, total: object = None, shares:
 
 
 def as_whole(value: object) -> object:
-    """Return a number without a fraction as an integer, since some gateways count in floats."""
+    """Return a float without a fraction as an integer, since some gateways count in floats. Other values stay."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
@@ -101,7 +103,7 @@ def count_of(value: object) -> int | None:
 
 
 def first_of(reported: dict[str, Any], *names: str) -> object:
-    """Return the first of these counts with a value, since some servers use the names of other formats."""
+    """Return the first of these counts that is set, since some servers use the names of other formats."""
     return next((reported[name] for name in names if reported.get(name)), reported.get(names[0]))
 
 
@@ -110,6 +112,6 @@ def _at_most(most: int, count: int | None) -> int | None:
 
 
 def part(reported: dict[str, Any], name: str, key: str) -> object:
-    """Return a count inside an object of the report, if there is one."""
+    """Return the count ``key`` of the report's object ``name``, or None."""
     inner = reported.get(name)
     return inner.get(key) if isinstance(inner, dict) else None

@@ -28,7 +28,7 @@ FOREWARNING = timedelta(days=30)
 
 @dataclass(frozen=True, slots=True)
 class ProviderInfo:
-    """A provider's entry. ``unusable`` says why none of its models can be called, and is empty where they can."""
+    """A provider's entry. ``unusable`` says why none of its models can be called, or is empty."""
 
     provider_id: str
     name: str
@@ -45,8 +45,10 @@ class UnknownModel(LookupError):
 
 @dataclass(frozen=True, slots=True)
 class Catalog:
-    """All providers and models, with every problem of the files. ``in_file`` maps a provider's id to the fields that
-    the operator's file states, and ``named`` are the ids that the file or the page names: others are only shipped.
+    """All providers and models, with the problems of the files.
+
+    ``in_file`` maps a provider's id to the fields that the operator's file states. ``named`` are the ids of providers
+    that the file or the page names; all others are only shipped.
     """
 
     providers: Mapping[str, ProviderInfo]
@@ -83,8 +85,9 @@ NONE: Connected = MappingProxyType({})
 
 
 def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
-    """Load the shipped providers, and lay over them those of the page, and then ``.minds/llm.yaml``. Mistakes in the
-    file are reported and never raised.
+    """Load the shipped providers, lay those of the page over them, and then those of ``.minds/llm.yaml``.
+
+    Mistakes in the file become problems of the catalog, and are never raised.
     """
     shipped, own = _shipped_entries(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
     entries = lay_over(lay_over(shipped.providers, connected), own.providers)
@@ -99,7 +102,7 @@ def _shipped_entries() -> fields.Entries:
 
 
 def lay_over(below: Mapping[str, Entry], above: Mapping[str, Entry]) -> dict[str, Entry]:
-    """Return the providers ``below`` with those ``above`` laid over them field by field, and so their models."""
+    """Return the providers ``below`` with those ``above`` laid over them, field by field, as well as their models."""
     result = dict(below)
     for provider_id, entry in above.items():
         base = result.get(provider_id, {})
@@ -226,7 +229,7 @@ def script_path(script: str, minds_dir: Path) -> Path | None:
     return None
 
 
-# The current one
+# The current catalog
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,15 +250,16 @@ _loading = threading.Lock()
 
 
 def current_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
-    """Return the catalog, read again if ``llm.yaml`` or a script beside it has changed, or ``connected`` is another
-    object. Checking that costs a few ``stat`` calls.
+    """Return the cached catalog. It is read again if ``llm.yaml``, a script beside it or ``connected`` has changed.
+
+    Checking that takes a few ``stat`` calls. ``connected`` counts as changed if it is another object.
     """
     known = _current.get(minds_dir)
     if known is not None and known.is_current(connected):
         return known.catalog
     with _loading:
         own = (str(minds_dir), str(minds_dir / FILE_NAME))
-        were = tuple(map(stamp_of, own))  # before they are read: what is written meanwhile must be read again
+        were = tuple(map(stamp_of, own))  # before reading, so that a change in the meantime is noticed
         catalog = load_catalog(minds_dir, connected)
         named = {model.script for model in catalog.models.values() if model.script}
         # The shipped scripts never change.

@@ -1,4 +1,4 @@
-"""The fields of ``llm.yaml``: their names, what each may hold, and the report on any other value."""
+"""The fields of ``llm.yaml``: their names, their valid values, and the reports on invalid ones."""
 
 import re
 from collections.abc import Mapping
@@ -50,7 +50,7 @@ def _tokens(value: Any) -> int:
 
 
 def _forced_tool(value: Any) -> str:
-    """Read the field, in which YAML turns a plain yes or no into a boolean."""
+    """Read the field. YAML turns a plain yes or no into a boolean, which is turned back."""
     result: str = _FORCED_TOOL({True: "yes", False: "no"}[value] if isinstance(value, bool) else value)
     return result
 
@@ -145,7 +145,7 @@ def _price(value: Any) -> Price:
 
 PROVIDER_FIELDS: dict[str, Field] = {
     "name": text,
-    "apiType": text,  # an unknown one makes the provider unusable, which the catalog says
+    "apiType": text,  # an unknown type is reported below, since it makes the provider unusable
     "baseUrl": web_address,
     "apiKeyEnvVar": environment_name,
 }
@@ -169,7 +169,7 @@ MODEL_FIELDS: dict[str, Field] = {
     "image_bounds": _image_bounds,
     "prices": _prices,
     "retires_on": _day,
-    "model_params": lambda value: MappingProxyType(dict(mapping(value))),  # judged once the model's kind is known
+    "model_params": lambda value: MappingProxyType(dict(mapping(value))),  # checked once the model's kind is known
     "thinking_off": _params,
     "script": text,
     "kind": one_of([kind.name for kind in KINDS.values() if kind.needs_limit]),
@@ -177,7 +177,7 @@ MODEL_FIELDS: dict[str, Field] = {
 }
 
 
-# Keys of a Dominds file that describe a provider or a model to people.
+# Keys that only describe a provider or a model to people.
 _REMARKS = dict.fromkeys(
     ("tech_spec_url", "api_mgmt_url", "model_param_options", "context_window", "optimization", "description"),
     Severity.REMARK,

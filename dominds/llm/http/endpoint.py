@@ -11,9 +11,9 @@ from urllib.request import getproxies, proxy_bypass
 class Timeouts:
     """Limits on the silence and the length of a model call, in seconds.
 
-    ``first_byte`` runs from sending the request to the first byte of the answer's body, because some servers send
-    headers at once and then read the prompt for a minute. ``idle`` is the pause between bytes. Keep-alive comments
-    count as bytes, but ``comments`` limits the pause between events.
+    ``first_byte`` ends with the first byte of the answer's body, not of its headers: some servers send headers at once
+    and then read the prompt for a minute. ``idle`` limits the pause between bytes, including keep-alive comments, and
+    ``comments`` the pause between events.
     """
 
     connect: float = 10.0
@@ -28,7 +28,7 @@ DEFAULT_TIMEOUTS = Timeouts()
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """The address of a model server and how to call it. ``key`` may be empty, since local servers ask for none."""
+    """The address of a model server, its key and its time-outs. ``key`` is empty for servers that need none."""
 
     base_url: str
     key: str = field(default="", repr=False)
@@ -36,12 +36,12 @@ class Endpoint:
 
     @property
     def host(self) -> str:
-        """Return the name by which people know the server, with which every error begins."""
+        """Return the name by which people know the server. Every error begins with it."""
         parts = urlsplit(self.base_url)
         return f"{parts.hostname}:{parts.port}" if parts.port else parts.hostname or self.base_url
 
     def proxy(self) -> str | None:
-        """Return the proxy that the environment names for this server; none for a server on this machine."""
+        """Return the proxy that the environment names for this server. A server on this machine has none."""
         return None if is_loopback(self.base_url) else _proxy_to(self.base_url)
 
 

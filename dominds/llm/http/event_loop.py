@@ -1,4 +1,4 @@
-"""The event loop on which a process reads all its model answers. A thread for each would wake up for each token."""
+"""The event loop on which a process reads all answers of models. One thread for each would wake up at every token."""
 
 import asyncio
 import atexit
@@ -21,12 +21,12 @@ Answer = TypeVar("Answer")
 
 MAX_CONNECTIONS = 2000
 KEEPALIVE_SECONDS = 30.0
-NAME_LOOKUPS = 32  # look-ups at once, since one that hangs must not keep others waiting
+NAME_LOOKUPS = 32  # DNS look-ups at once, so that one that hangs holds up no others
 CLOSING_SECONDS = 1.0
 
 
 class _Resolver(aiohttp.ThreadedResolver):
-    """A resolver that checks names which somebody typed into a page by the rules for typed addresses."""
+    """A resolver that applies the rules for typed addresses to names that somebody typed into a page."""
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -48,7 +48,7 @@ class EventLoop:
         self._session: aiohttp.ClientSession | None = None
 
     def run(self, coroutine: Coroutine[Any, Any, Answer]) -> Answer:
-        """Wait for the coroutine, and return or raise what it does. The caller must hold no database connection."""
+        """Run the coroutine and wait for its result or error. The caller must hold no database connection."""
         try:
             waits.begin(f"a server ({getattr(coroutine, '__qualname__', coroutine)})")
         except BaseException:
@@ -61,7 +61,7 @@ class EventLoop:
         self._start().call_soon_threadsafe(function)
 
     def session(self) -> aiohttp.ClientSession:
-        """Return the pool of connections, the only thing that calls share. Call it on the loop alone."""
+        """Return the pool of connections, which all calls share. Call this only on the loop."""
         if self._session is None:
             self._session = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(

@@ -1,4 +1,4 @@
-"""One HTTP exchange with a model server: watched by one clock, cut off at will."""
+"""One HTTP exchange with a model server, with time-outs, bounds, and a way to cut it off from another thread."""
 
 import asyncio
 import contextlib
@@ -33,12 +33,12 @@ from dominds.unreachable import plain_reason
 
 Awaited = TypeVar("Awaited")
 
-CONNECT_TRIES = 3  # tried again only while nothing was sent; all other retries are the driver's
-COMPLAINT_BYTES = 1_000_000  # read of an answer that refuses the request
-DRAIN_SECONDS = 0.25  # after the provider's end, for the last bytes that let the connection be used again
-TICK_SECONDS = 0.2
-PIECE_BYTES = 32_768  # the part of a body that is taken at once
-MOST_REST_SECONDS = 0.05  # between two full pieces
+CONNECT_TRIES = 3  # retries here are only for connections; all other retries are the driver's
+COMPLAINT_BYTES = 1_000_000  # the part that is read of an answer that refuses the request
+DRAIN_SECONDS = 0.25  # the wait for the last bytes after the provider's end, so that the connection can be used again
+TICK_SECONDS = 0.2  # between two checks for time-outs
+PIECE_BYTES = 32_768  # the most of a body that is read at once
+MOST_REST_SECONDS = 0.05  # the longest pause after a full piece
 
 BROKEN = (aiohttp.ClientError, OSError)  # errors of the HTTP client
 
@@ -68,8 +68,8 @@ class Exchange:
         self._response: aiohttp.ClientResponse | None = None
         self._started_at = self._last_byte_at = self._last_event_at = time.monotonic()
         self._got_bytes = False
-        self._received = 0  # bytes of the body, unpacked
-        self._is_flooded = False  # the newest chunk was as long as one may be: more has come than was read
+        self._received = 0  # bytes of the decompressed body
+        self._is_flooded = False  # the newest chunk was full, so more has arrived than was read
 
     @property
     def body(self) -> bytes:
@@ -79,7 +79,7 @@ class Exchange:
         self.cut(StreamAborted(f"The call to {self._endpoint.host} was stopped."))
 
     def cut(self, reason: ProviderError) -> None:
-        """End the exchange with ``reason``. The first reason stays, and an exchange that has ended is left alone."""
+        """End the exchange with ``reason``, unless it has ended or was cut before."""
         with self._lock:
             if self._cut is not None:
                 return
@@ -97,7 +97,7 @@ class Exchange:
         self._last_event_at = self._last_byte_at
 
     async def open(self) -> None:
-        """Wait for the headers of a successful answer. Raises the error of the family, or ``StreamAborted``."""
+        """Wait for the headers of a successful answer. Raises ``ProviderError``."""
         self._started_at = self._last_byte_at = self._last_event_at = time.monotonic()
         with self._lock:
             self.raise_if_cut()
@@ -108,15 +108,15 @@ class Exchange:
             if not 200 <= self._response.status < 300:
                 raise await self._unless_cut(self._refusal(self._response))
         except BROKEN as error:
-            self.raise_if_cut()  # then what became of the connection is no news
-            raise self._failure_to_open(error) from None  # the text of the original error may quote headers
+            self.raise_if_cut()  # the cut is the cause of the broken connection
+            raise self._failure_to_open(error) from None  # the original error may quote headers with the key
 
     async def _connect(self) -> aiohttp.ClientResponse:
-        """Send the request, with a few quick retries where no connection was made."""
+        """Send the request. If no connection can be made, a few quick retries follow."""
         try:
             return await self._send_post()
         except aiohttp.ClientConnectorCertificateError:
-            raise  # it will be the same one
+            raise  # a retry would get the same certificate
         except aiohttp.ClientConnectorError:
             pass
         async for attempt in stamina.retry_context(
@@ -173,12 +173,12 @@ class Exchange:
         return NetworkFailed(f"The connection to {endpoint.host} failed: {reason}.")
 
     async def chunk(self) -> bytes:
-        """Return what has arrived of the body, or an empty text at its regular end. Any other end raises an error."""
+        """Return the bytes of the body that have arrived, or none at its regular end. Raises ``ProviderError``."""
         assert self._response is not None
         try:
             if self._is_flooded:
-                # What has arrived already is handed out without a turn of the loop, and unpacked on the way: a bomb
-                # would keep everybody else's answers waiting. It gets half of the time instead.
+                # Bytes that have arrived are decompressed and returned without a turn of the event loop, so that a
+                # compression bomb would hold up all other answers. The pause leaves them half of the time.
                 await self._unless_cut(asyncio.sleep(min(MOST_REST_SECONDS, time.monotonic() - self._last_byte_at)))
             chunk = await self._unless_cut(self._response.content.read(PIECE_BYTES))
         except BROKEN as error:
@@ -194,19 +194,19 @@ class Exchange:
         return chunk
 
     def keep_within(self, bound: Budget, amount: int) -> None:
-        """Raise ``AnswerTooLarge`` if the answer goes over a bound. The caller closes the exchange, unread as it is."""
+        """Raise ``AnswerTooLarge`` if the answer exceeds a bound."""
         if amount > bound.most:
             raise AnswerTooLarge(bound.sentence(f"{self._endpoint.host} answered with"))
 
     def _failure_to_read(self, error: Exception) -> ProviderError:
         reason = readable(getattr(error.__cause__, "message", "") or str(error)).rstrip(".") or type(error).__name__
-        # One class stands for a body that ends too early and of a reset connection.
+        # The client has one class for a body that ends too early and for a connection that was reset.
         if isinstance(error, aiohttp.ClientPayloadError) and ConnectionResetError.__name__ not in str(error):
             return MalformedStream(f"{self._endpoint.host} broke off its answer: {reason}.")
         return NetworkFailed(f"The connection to {self._endpoint.host} failed during the answer: {reason}.")
 
     async def drain(self) -> None:
-        """Read the few bytes behind the provider's end, so that the connection can be used again."""
+        """Read the few bytes after the provider's end, so that the connection can be used again."""
         assert self._response is not None
         if self._response.content.at_eof():
             return
@@ -216,7 +216,7 @@ class Exchange:
                     pass
 
     def close(self) -> None:
-        """Give the connection back to its pool if the answer was read to its end, and close it otherwise."""
+        """Return the connection to its pool if the answer was read to its end, and close it otherwise."""
         WATCH.remove(self)
         if self._response is not None:
             self._response.close()
@@ -229,7 +229,7 @@ class Exchange:
             raise
 
     def expire_if_due(self, now: float) -> None:
-        """Cut the exchange when its time, on the monotonic clock, is up."""
+        """Cut the exchange if one of its time-outs has passed. ``now`` is in seconds of the monotonic clock."""
         deadline, words = self._expires()
         if now >= deadline:
             self.cut(ProviderTimeout(f"{self._endpoint.host} {words}."))
@@ -245,12 +245,12 @@ class Exchange:
 
 
 def reason_of(error: OSError) -> str:
-    """Return a refused connection's words without the address, which the message already names."""
+    """Return the words of an error without the address, which our message names already."""
     return os.strerror(error.errno) if isinstance(error, ConnectionError) and error.errno else str(error)
 
 
 def _header_bound(error: aiohttp.ClientResponseError) -> Budget | None:
-    """Return the bound that an answer's headers exceeded, if the client gave up for this reason."""
+    """Return the bound that an answer's headers exceeded, or None if the client gave up for another reason."""
     if "Too many headers" in error.message:
         return budgets.HEADERS
     return budgets.HEADER_BYTES if "Got more than" in error.message else None
@@ -259,8 +259,8 @@ def _header_bound(error: aiohttp.ClientResponseError) -> Budget | None:
 class Watch:
     """A watch that cuts exchanges whose time is up.
 
-    It lives on their event loop, and checks at fixed intervals as long as there are exchanges: resetting a timer at
-    each chunk would cost more than the chunk.
+    It runs on their event loop and checks at fixed intervals while there are exchanges, since resetting a timer at each
+    chunk would cost more than the chunk.
     """
 
     def __init__(self) -> None:
@@ -290,7 +290,7 @@ WATCH = Watch()
 
 
 def _forget_after_fork() -> None:
-    global WATCH  # noqa: PLW0603 - a forked child has not its parent's calls
+    global WATCH  # noqa: PLW0603 - a forked child does not have its parent's calls
     WATCH = Watch()
 
 

@@ -1,7 +1,7 @@
 """The headers of a model call, as the vendors' own libraries send them: authentication, version and content type.
 
-A test holds them against those libraries. They are no dependency at run time: importing one takes a second, and their
-typed layers 149 ms on a long request.
+A test compares them with those libraries. They are no dependency at run time, since importing one takes a second, and
+their typed layers take 149 ms on a long request.
 """
 
 import os
@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.exchange import Exchange, Post
 
-ANTHROPIC_VERSION = "2026-10-21"  # refuses temperature, top_p and top_k of every model
-COMPATIBLE_VERSION = "2023-06-01"  # the version after which compatible servers were made; they take all three
+ANTHROPIC_VERSION = "2026-10-21"  # refuses temperature, top_p and top_k for every model
+COMPATIBLE_VERSION = "2023-06-01"  # compatible servers imitate this version, and take all three
 STREAMED = {
     "Accept": "text/event-stream",
     "Accept-Encoding": "identity",
@@ -30,7 +30,7 @@ def openai_exchange(
 
 
 def openai_headers(endpoint: Endpoint, is_openai: bool) -> dict[str, str]:
-    """Return the headers. The operator's organisation is for OpenAI alone, and not for compatible servers."""
+    """Return the headers. The operator's organisation is sent only to OpenAI, and not to compatible servers."""
     account = {name: os.environ[key] for name, key in OPENAI_ACCOUNT.items() if is_openai and os.environ.get(key)}
     return {**STREAMED, **_bearer(endpoint), **account}
 
@@ -54,7 +54,7 @@ def anthropic_headers(endpoint: Endpoint, is_anthropic: bool, betas: tuple[str, 
     version = ANTHROPIC_VERSION if is_anthropic else COMPATIBLE_VERSION
     headers = {**STREAMED, "anthropic-version": version, **_bearer(endpoint)}
     if endpoint.key and not is_anthropic:
-        headers["X-Api-Key"] = endpoint.key  # compatible servers differ in the key's header: they get both
+        headers["X-Api-Key"] = endpoint.key  # compatible servers read one header or the other, so they get both
     if betas:
         headers["anthropic-beta"] = ",".join(betas)
     return headers

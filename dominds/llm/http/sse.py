@@ -1,4 +1,4 @@
-"""Parser of server-sent events from a byte stream, however it was cut into chunks."""
+"""Parser of server-sent events from a byte stream, which may be cut into chunks at any place."""
 
 import re
 from collections.abc import Iterator
@@ -9,13 +9,13 @@ from dominds.budgets import Budget
 from dominds.llm.provider import AnswerTooLarge
 
 BLANK_LINES = b"\n\n\n"
-COMMENTS = re.compile(rb"\n\n(?::[^\n]*+\n++)++")  # behind a blank line: they and further ones mean nothing there
+COMMENTS = re.compile(rb"\n\n(?::[^\n]*+\n++)++")  # comments and blank lines after a blank line mean nothing
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One dispatched event. ``data`` stays bytes: JSON is parsed whole, so no character can be split."""
+    """One event. ``data`` stays bytes, since JSON is parsed from the whole of it."""
 
     data: bytes
     name: str = ""
@@ -30,7 +30,7 @@ class SseParser:
     def __init__(self, sender: str = "The provider", bound: Budget = budgets.EVENT_BYTES) -> None:
         self._sender = sender
         self._bound = bound  # bounds one line, and also one event of several lines
-        self._rest: list[bytes] = []  # the line under way, joined once: a growing buffer is copied again and again
+        self._rest: list[bytes] = []  # pieces of an unfinished line; they are joined once, without repeated copying
         self._rest_bytes = 0
         self._after_carriage_return = False
         self._at_start = True
@@ -51,7 +51,7 @@ class SseParser:
         self._extend_rest(lines[-1])
 
     def close(self) -> Iterator[ServerEvent]:
-        """Yield an event without its final blank line, since some servers stop right after ``[DONE]``."""
+        """Yield the last event if its final blank line is missing, since some servers stop right after ``[DONE]``."""
         if self._rest:
             self._take_line(self._complete_line(b""))
         event = self._dispatch()
@@ -67,7 +67,7 @@ class SseParser:
         self._after_carriage_return = chunk.endswith(b"\r")
         if b"\r" in chunk:
             chunk = chunk.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-        # 64 MB of them would keep the loop for half a minute, and one ends an event as well.
+        # One blank line ends an event as many do, and 64 MB of them would hold up the event loop for half a minute.
         while BLANK_LINES in chunk:
             chunk = chunk.replace(BLANK_LINES, b"\n\n")
         return COMMENTS.sub(b"\n\n", chunk)

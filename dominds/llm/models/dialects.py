@@ -14,12 +14,12 @@ EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"]
 VERBOSITIES = ["low", "medium", "high"]
 SAMPLING = ("temperature", "top_p", "top_k")
 MOST = 1_000_000_000
-# Tokens of thinking for an effort, where a model takes a budget alone.
+# Tokens of thinking for each effort, for models that take only a budget.
 BUDGETS = {"minimal": 1_024, "low": 2_048, "medium": 8_192, "high": 16_384, "xhigh": 24_576, "max": 32_000}
 
 
 class Thinker(Protocol):
-    """The part of a model that its parameters depend on: thinking, its greatest effort, and how it is turned off."""
+    """The part of a model on which its parameters depend: when it thinks, how much, and how that is turned off."""
 
     @property
     def model_id(self) -> str: ...
@@ -61,7 +61,7 @@ def table(known: Mapping[str, Field]) -> Field:
 
 
 def _stop(value: Any) -> Any:
-    """Read one stop text or several. White space is a valid stop text, too."""
+    """Read one stop text or several. White space is valid."""
     results = [value] if isinstance(value, str) else value
     if not isinstance(results, list | tuple) or not all(isinstance(one, str) and one for one in results):
         raise Bad(f"expected a text or a list of texts, found {quote_value(value)}")
@@ -72,9 +72,9 @@ def _stop(value: Any) -> Any:
 class Dialect:
     """The parameters of one wire format.
 
-    ``of_effort`` expresses an effort of thinking in its words. ``refused`` names parameters that a model does not take.
-    ``of_chat`` translates a request in the words of chat completions, field by field, as far as the format can honour
-    it.
+    ``of_effort`` translates an effort of thinking into the format's parameters. ``refused`` yields the parameters that
+    a model does not take. ``of_chat`` translates the parameters of chat completions, as far as the format has any for
+    them.
     """
 
     fields: Mapping[str, Field] = field(repr=False)
@@ -92,7 +92,7 @@ def _field_named(name: str) -> InOwnWords:
 
 
 def _output_from(least: int) -> dict[str, InOwnWords]:
-    """Check the length of an answer, and leave the field to whoever makes a request."""
+    """Check the requested length of an answer. The field itself is written with the rest of a request."""
 
     def read(_model: Thinker, value: Any) -> Params:
         whole_number(least, MOST)(value)
@@ -111,7 +111,7 @@ def _format_of(value: Any) -> tuple[str, Params]:
     return kind, schema
 
 
-# Chat completions: what OpenAI named, and what vendors and local servers added
+# Chat completions: OpenAI's parameters, and those that vendors and local servers added
 
 
 def _chat_effort(model: Thinker, effort: str) -> Params:
@@ -168,7 +168,7 @@ _CHAT_PARAMS: dict[str, Field] = {
     "extra_body": mapping,  # Google
     "chat_template_kwargs": mapping,  # vLLM, SGLang, llama.cpp
     "cache_prompt": truth,  # llama.cpp
-    "think": anything,  # Ollama, a truth or an effort
+    "think": anything,  # Ollama: true, false or an effort
     "options": mapping,
     "keep_alive": anything,
     "ttl": whole_number(0, MOST),  # LM Studio
@@ -205,7 +205,7 @@ def _no_sampling(model: Thinker, params: Params) -> Iterator[Fault]:
 
 
 def _anthropic_refused(model: Thinker, params: Params) -> Iterator[Fault]:
-    """Yield parameters that no model takes since version 2026-10-21. A value of 1 changes nothing, and is left out."""
+    """Yield parameters that API version 2026-10-21 refuses for every model. A value of 1 has no effect and passes."""
     found = dict(_messages_refused(model, params))
     for name in SAMPLING:
         if params.get(name) not in (None, 1):
@@ -238,7 +238,7 @@ RESPONSES = Dialect(
         **{
             name: _field_named(name) for name in ("temperature", "top_p", "parallel_tool_calls", "service_tier", "user")
         },
-        **_output_from(16),  # less is refused
+        **_output_from(16),  # OpenAI refuses less
         "safety_identifier": _field_named("safety_identifier"),
         "reasoning_effort": lambda _model, value: {"reasoning": {"effort": value}},
         "verbosity": lambda _model, value: {"text": {"verbosity": one_of(VERBOSITIES)(value)}},
@@ -249,13 +249,14 @@ RESPONSES = Dialect(
 
 # Anthropic's Messages
 
-THINKING_TYPES = {  # that a model takes, by when it thinks; any where that is not known
+# The types of thinking that a request may ask for, by when the model thinks. If that is unknown, any type is allowed.
+THINKING_TYPES = {
     "always": ("adaptive", "between_tools"),
     "default": ("adaptive", "between_tools", "disabled"),
     "budget": ("enabled", "disabled"),
 }
-ONE_CALL = "disable_parallel_tool_use"  # a field of tool_choice there
-# platform.claude.com, "Prompting Claude Haiku 5.5", October 2026: 400 beside thinking that is disabled
+ONE_CALL = "disable_parallel_tool_use"  # a field of Anthropic's tool_choice
+# Refused with HTTP 400 if thinking is disabled (platform.claude.com, "Prompting Claude Haiku 5.5", October 2026).
 EFFORTS_THAT_THINK = ("xhigh", "max")
 
 

@@ -1,8 +1,7 @@
-"""Traits that a model's refusals have taught, by provider and model id. They apply at once, for as long as the process
-lives.
+"""Traits of models that were learned from refusals, by provider and model id. They apply at once, in this process.
 
-A catalog knows the models that it names. The same models behind a gateway, under an id that somebody typed, are known
-by their refusals.
+The catalog knows the traits of the models that it names. For the same models behind a gateway, under any id, refusals
+are the only source.
 """
 
 import re
@@ -19,7 +18,7 @@ from dominds.llm.provider import ContextOverflow, ImagesRefused, OutputAboveMaxi
 log = structlog.get_logger(__name__)
 
 _LESSONS: tuple[tuple[str, str, Any], ...] = (
-    # DeepSeek, in both dresses; Kimi
+    # DeepSeek, in both of its wire formats; Kimi
     (r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)", "echo", Echo.CALLS),
     (r"missing a thought_signature", "echo", Echo.SIGNATURES),  # Google
     # LM Studio, and validators that take a word alone
@@ -29,7 +28,7 @@ _LESSONS: tuple[tuple[str, str, Any], ...] = (
     # Mistral
     (r"tool call id.{0,120}length of 9|tool call ids? should be alphanumeric.{0,40}length 9", "nine_ids", True),
 )
-# Bounds of a field of the tools, which the refusal names: OpenAI until May 2025, Azure, and gateways of either.
+# Bounds on the tools, with the number in the refusal: OpenAI until May 2025, Azure, and gateways to either.
 _BOUNDS = (
     (r"tools\S*\.description\b.{0,80}maximum length (?P<most>\d+)", "description_chars"),
     (r"tools\S*\.description\b.{0,40}at most (?P<most>\d+) char", "description_chars"),
@@ -59,7 +58,7 @@ _traits: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
 
 
 def learn(model: ModelInfo, error: ProviderError) -> bool:
-    """Learn from a refusal, and return whether the lesson is new: then the same request may succeed in another form."""
+    """Learn from a refusal. Return whether anything was new: if so, the same request may succeed in another form."""
     lessons = {trait: value for words, trait, value in LESSONS if words.search(str(error))}
     lessons |= {trait: int(found["most"]) for words, trait in BOUNDS if (found := words.search(str(error)))}
     if isinstance(error, OutputAboveMaximum) and error.most:
@@ -78,7 +77,7 @@ def learn(model: ModelInfo, error: ProviderError) -> bool:
 
 
 def with_learned(model: ModelInfo) -> ModelInfo:
-    """Return the model with what its refusals taught, but for the modalities that an operator states."""
+    """Return the model with its learned traits. Modalities that the operator states are kept."""
     traits = _traits.get((model.provider_id, model.model_id))
     return _with(model, traits) if traits else model
 
@@ -91,12 +90,12 @@ def _with(model: ModelInfo, traits: tuple[tuple[str, Any], ...]) -> ModelInfo:
 
 
 def traits_of(model: ModelInfo) -> dict[str, Any]:
-    """Return the traits that the model's refusals have taught, as JSON values."""
+    """Return the learned traits of a model, as JSON values."""
     return dict(_traits.get((model.provider_id, model.model_id), ()))
 
 
 def restore(provider_id: str, model_id: str, traits: Mapping[str, Any]) -> None:
-    """Take over the lessons of another process. Unknown traits, and traits without a value, are passed over."""
+    """Take over the traits that another process learned. Unknown traits and unsound values are ignored."""
     sound = {name: value for name, value in traits.items() if (is_sound := SOUND.get(name)) and is_sound(value)}
     if isinstance(echo := sound.get("echo"), str):
         sound["echo"] = Echo(echo)

@@ -1,4 +1,4 @@
-"""A model and the kind of its provider, as values: everything that the rest of the product may ask about them."""
+"""A model and the kind of its provider, as values. Other code asks these values, and never tests for names."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,42 +15,43 @@ if TYPE_CHECKING:
 
 DEFAULT_CADENCE_GENERATIONS = 10
 MODALITIES = ("text", "image", "file")
-FORCED_TOOL = ("yes", "no", "named", "required", "thinking_off")  # thinking_off: while the model does not think
+FORCED_TOOL = ("yes", "no", "named", "required", "thinking_off")  # thinking_off: only while the model does not think
 
 
 class Forcing(StrEnum):
-    """The way in which a request insists on a tool. Where it cannot, its text has to ask for the tool."""
+    """The way in which a request can insist on a tool."""
 
-    NONE = "none"
-    NAMED = "named"  # the tool by its name
-    REQUIRED = "required"  # any tool; only a list of one names it
-    ALLOWED = "allowed"  # one tool of a sublist, while the whole list stays cached
+    NONE = "none"  # it cannot, so its text has to ask for the tool
+    NAMED = "named"  # by the tool's name
+    REQUIRED = "required"  # some tool must be called; the model chooses which, unless only one is offered
+    ALLOWED = "allowed"  # a sublist of one tool, while the whole list stays cached
 
 
 class Echo(StrEnum):
-    """A rule for sending an answer's reasoning text back. Opaque reasoning goes back wherever it is stored."""
+    """The rule for sending an answer's reasoning text back. Opaque reasoning goes back whenever it is stored."""
 
     NEVER = "never"
-    SENT = "sent"  # goes back as it came
-    CALLS = "calls"  # demanded with every answer that has calls, even if empty
-    SIGNATURES = "signatures"  # demanded with the first call of every answer; a placeholder replaces a foreign one
+    SENT = "sent"  # as it came
+    CALLS = "calls"  # the provider demands it with every answer that has calls, even if empty
+    # The provider demands a signature with the first call of every answer. A placeholder stands for a missing one.
+    SIGNATURES = "signatures"
 
 
 class Thinking(StrEnum):
-    """The times at which a model thinks, and the part of them that a request decides."""
+    """When a model thinks, and how far a request decides that."""
 
     UNKNOWN = ""
     NEVER = "never"
-    ALWAYS = "always"  # always; a request not to think is refused
-    ON = "default"  # always, unless a request says not to
-    ADAPTIVE = "adaptive"  # only on request, as much as the model sees fit
+    ALWAYS = "always"  # a request not to think is refused
+    ON = "default"  # unless a request says not to
+    ADAPTIVE = "adaptive"  # only on request, as long as the model chooses
     BUDGET = "budget"  # only on request, within a budget of tokens
     EFFORT = "effort"  # at a level of effort, which may be none
 
 
 @dataclass(frozen=True, slots=True)
 class LoadedLimit:
-    """The window that a model was loaded with, in tokens, and the server's field that says so."""
+    """The window with which a model was loaded, in tokens, and the name of the server's field that states it."""
 
     tokens: int
     source: str
@@ -64,7 +65,7 @@ class LimitUnavailable:
 
 
 AskWindow = Callable[[str, str, str], LoadedLimit | LimitUnavailable]  # base URL, model, key
-AskSight = Callable[[str, str, str], bool | None]  # the same; None: the server does not say
+AskSight = Callable[[str, str, str], bool | None]  # base URL, model, key; None: the server does not say
 CountTokens = Callable[[str, str, str, str], int | None]  # base URL, model, text, key
 
 
@@ -72,8 +73,8 @@ CountTokens = Callable[[str, str, str, str], int | None]  # base URL, model, tex
 class PartSizes:
     """The sizes of images and files in tokens.
 
-    An image counts a token for each square of ``patch`` pixels, after it was made smaller until it needs at most
-    ``most_patches``. A document counts ``page`` tokens for each page.
+    An image counts one token for each square with sides of ``patch`` pixels. Larger images are scaled down until they
+    need at most ``most_patches``. A document counts ``page`` tokens for each page.
     """
 
     patch: int = 28
@@ -83,8 +84,9 @@ class PartSizes:
 
 @dataclass(frozen=True, slots=True)
 class ImageBounds:
-    """The images that a server takes in one request: their number, their bytes, and at most ``most_with_large`` where
-    one has a side over ``large`` pixels. 0 stands for no stated bound.
+    """Bounds on the images in one request: their number and bytes. 0 means that no bound is known.
+
+    If one image has a side over ``large`` pixels, at most ``most_with_large`` are allowed.
     """
 
     most: int = 0
@@ -95,12 +97,12 @@ class ImageBounds:
 
 @dataclass(frozen=True, slots=True)
 class Form:
-    """A dialect's or model's demands on requests, beyond those of all others.
+    """The demands of a kind of provider, or of a model, on the form of requests.
 
-    0 stands for no bound. ``nine``: ids of calls have nine letters and digits. ``numbered``: they may be
-    ``functions.NAME:NUMBER``, which the model wants back as it wrote them. ``plain_keys``: names of a tool's properties
-    contain no ``$`` and no brackets. ``anchored``: patterns say where they begin and end. ``alternates``:
-    user and assistant take turns, and only the first message may be the system's.
+    0 means no bound. ``nine``: ids of calls have nine letters and digits. ``numbered``: ids of the form
+    ``functions.NAME:NUMBER`` go back as the model wrote them. ``plain_keys``: names of a tool's properties contain no
+    ``$`` and no brackets. ``anchored``: patterns begin with ``^`` and end with ``$``. ``alternates``: user and
+    assistant take turns, and only the first message may be the system's.
     """
 
     nine: bool = False
@@ -114,26 +116,26 @@ class Form:
 
 @dataclass(frozen=True, slots=True)
 class ProviderKind:
-    """A kind of provider: how its models are called, and how they differ from others.
+    """A kind of provider: how its models are called, and in what they differ from others.
 
-    ``connect`` takes a model and its key. ``loaded_window`` asks the server for the window with which a model runs now,
-    and ``sees`` whether it takes images.
+    ``connect`` takes a model and its key. ``loaded_window`` asks the server for the window of a running model, and
+    ``sees`` whether the model takes images.
     """
 
     name: str
     connect: "Callable[[ModelInfo, str], Provider]" = field(repr=False)
     label: str = ""  # the name on the page that connects a server; empty: not offered there
     is_server: bool = True
-    is_local: bool = False  # a server of one's own: all that it lists chats, and it is asked how a model runs now
+    is_local: bool = False  # a server of one's own: all models that it lists chat, and it tells how a model runs
     needs_limit: bool = False  # a model without a known window is unusable
-    overruns: bool = False  # it goes on past the end of a window: an answer's length has to be limited
-    plays: str = ""  # the kind whose rules hold for its models, where that is another
+    overruns: bool = False  # it goes on past the end of the window, so every request has to limit the answer
+    plays: str = ""  # the name of another kind, whose rules hold for scripts that play its models
     loaded_window: AskWindow | None = field(default=None, repr=False)
     sees: AskSight | None = field(default=None, repr=False)
     count_tokens: CountTokens | None = field(default=None, repr=False)
     form: Form = Form()
-    can_force: bool = True  # reads tool_choice: the assumption for a model of which the catalog says nothing
-    takes_several_system: bool = False  # messages in the beginning, of which ``Request.instructions`` are the first
+    can_force: bool = True  # whether models can be forced to call a tool, if the catalog does not say
+    takes_several_system: bool = False  # whether several system messages may begin a conversation
     embeds: bool = False  # answers at /embeddings in OpenAI's format
     forcing: Forcing = Forcing.NAMED
     echo: Echo = Echo.NEVER
@@ -153,10 +155,10 @@ class ProviderKind:
 class ModelInfo:
     """A model, as far as it is known. Lengths and thresholds are tokens; None: not stated.
 
-    ``tokenizer`` names the vocabulary, where the model's name does not tell it. ``script`` is the path of a scripted
-    model's file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice`` goes before
-    ``forced_tool``, unless it is None. ``model_params`` are added to each request's body, see ``dialects``, and
-    ``thinking_off`` are the parameters that stop a model from thinking where a tool is forced.
+    ``tokenizer`` names the vocabulary, if the model's name does not tell it. ``script`` is the path of a scripted
+    model's file. ``unusable`` says why the model cannot be called, or is empty. ``supports_tool_choice`` overrides
+    ``forced_tool``, unless it is None. ``model_params`` are added to each request's body, see ``dialects``.
+    ``thinking_off`` are the parameters that stop a model from thinking while a tool is forced.
     """
 
     provider_id: str
@@ -165,7 +167,7 @@ class ModelInfo:
     kind: ProviderKind
     base_url: str = ""
     api_key_env: str = ""
-    api_key: str = field(default="", repr=False)  # typed into the page; a variable that is named goes before it
+    api_key: str = field(default="", repr=False)  # typed into the page; ignored if ``api_key_env`` is set
     context_length: int | None = None
     input_length: int | None = None
     output_length: int | None = None
@@ -176,15 +178,15 @@ class ModelInfo:
     forced_tool: str = ""
     thinking: Thinking = Thinking.UNKNOWN
     most_effort: str = ""  # the greatest effort that it takes; empty: any
-    is_bound: bool = False
-    alternates: bool = False  # the template requires that user and assistant take turns
-    nine_ids: bool = False  # ids of calls have nine characters, as Mistral's templates want
-    description_chars: int = 0  # of a tool's description, as its refusal named them; 0: any number
-    most_tools: int = 0
+    is_bound: bool = False  # its signed thinking is valid only in the unchanged conversation
+    alternates: bool = False  # its template requires that user and assistant take turns
+    nine_ids: bool = False  # ids of calls must have nine characters, as Mistral's templates demand
+    description_chars: int = 0  # the longest description of a tool; 0: any
+    most_tools: int = 0  # 0: any number
     echo: Echo = Echo.NEVER
     max_tokens_field: str = "max_tokens"
     modalities: tuple[str, ...] = MODALITIES[:1]
-    states_modalities: bool = True  # stated in the catalog; otherwise its server may know better
+    states_modalities: bool = True  # whether the catalog states the modalities; if not, the server may know better
     image_tokens: int | None = None  # tokens of any image, for models that do not count by size
     image_bounds: ImageBounds = ImageBounds()
     prices: tuple[Price, ...] = ()
@@ -197,7 +199,7 @@ class ModelInfo:
 
     @property
     def has_cursor(self) -> bool:
-        """Check whether each call needs a value from the call before, as a script needs its place among its steps."""
+        """Check whether each call needs a value from the call before, such as a script's place among its steps."""
         return not self.kind.is_server
 
     @property

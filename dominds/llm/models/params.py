@@ -1,9 +1,8 @@
-"""Parameters that people set for a model: which there are in each wire format, what each may hold,
-and what a model refuses.
+"""Parameters that people set for a model: how they are checked, merged and translated to the model's wire format.
 
-``llm.yaml`` states those of a model in its format's own words. An agent's have sections: ``general``, in the same words
-for every format, and one by the name of a kind of provider. Below ``extra`` stands what only one server knows; it is
-not checked.
+``llm.yaml`` states a model's parameters under the names of its wire format. An agent's settings have sections:
+``general``, with the same names for every format, and one for each kind of provider. Parameters below ``extra``, which
+only one server knows, are not checked.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,7 +15,7 @@ from dominds.llm.models.model import ModelInfo
 from dominds.yaml_fields import Bad, Field, number, one_of, quote_value, whole_number
 
 MAX_TOKENS_FIELDS = ["max_tokens", "max_completion_tokens", "max_output_tokens"]
-# The parts of a request that are ours to write.
+# The fields of a request that Dominds writes itself.
 OUR_PARAMS = {
     "model",
     "messages",
@@ -44,7 +43,7 @@ GENERAL_FIELDS: dict[str, Field] = {
 
 
 def check(model: ModelInfo, params: Params) -> tuple[dict[str, Any], list[Fault]]:
-    """Return the parameters that the model takes, and the faults of the others."""
+    """Return the parameters that the model takes, and the faults in the others."""
     faults = [*_faults_of_fields(params, model.kind.params.fields)]
     sound = _without(params, faults)
     refused = [*model.kind.params.refused(model, sound)]
@@ -81,7 +80,7 @@ def _read(name: str, value: Any, known: Mapping[str, Field]) -> None:
 
 
 def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapping[str, Dialect]) -> list[Fault]:
-    """Return the faults in the sections of an agent's settings. ``dialects`` holds those of all kinds, by name."""
+    """Return the faults in the sections of an agent's settings. ``dialects`` are those of all kinds, by name."""
     faults: list[Fault] = []
     for section, params in settings.items():
         if section != GENERAL and section not in dialects:
@@ -105,12 +104,12 @@ def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapp
 
 
 def in_body(params: Params) -> dict[str, Any]:
-    """Return the parameters as they stand in a request."""
+    """Return the parameters as a request holds them: those below ``extra`` beside the others."""
     return {**{name: value for name, value in params.items() if name != EXTRA}, **params.get(EXTRA, {})}
 
 
 def turn_thinking_off(body: dict[str, Any], off: Params) -> None:
-    """Turn thinking off in a request's body by these parameters. DeepSeek refuses an effort beside them."""
+    """Turn thinking off in a request's body by these parameters. Any effort is removed, since DeepSeek refuses both."""
     if off:
         body.pop("reasoning_effort", None)
         config = {name: value for name, value in body.pop("output_config", {}).items() if name != "effort"}
@@ -120,8 +119,8 @@ def turn_thinking_off(body: dict[str, Any], off: Params) -> None:
 def tune(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelInfo:
     """Return the model with an agent's settings laid over its own, and the request's own parameters over both.
 
-    The request's parameters are in the words of chat completions. Parameters that the model does not take are left out:
-    they were checked before, but the dialog may have moved to another model.
+    The request's parameters have the names of chat completions. Parameters that the model does not take are left out:
+    they were checked before, but the dialog may have changed its model since.
     """
     if not settings and not asked:
         return model
@@ -137,9 +136,9 @@ def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[F
 
 
 def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, str], list[Fault]]:
-    """Translate a request's parameters into the words of the model's format.
+    """Translate a request's parameters to the model's wire format.
 
-    Returns them with the original name of each, and the names that the format has no words for.
+    Returns the translated parameters, the original name of each, and the faults of those that cannot be translated.
     """
     words, own = model.kind.params.of_chat, NOTHING
     names: dict[str, str] = {}
@@ -159,7 +158,7 @@ def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, st
 
 
 def most_output(settings: Params, asked: Params = NOTHING) -> int | None:
-    """Return the greatest length of an answer in tokens that an agent's settings or the request state, if they do."""
+    """Return the lowest limit on an answer's tokens in an agent's settings and the request, or None."""
     stated = [_section(settings, GENERAL).get("max_tokens"), *(asked.get(name) for name in MAX_TOKENS_FIELDS)]
     whole = [value for value in stated if isinstance(value, int) and not isinstance(value, bool) and value > 0]
     return min(whole, default=None)
@@ -179,8 +178,9 @@ def _merge(model: ModelInfo, settings: Params) -> Params:
 
 
 def _laid_over(below: Params, params: Params) -> Params:
-    """Return parameters with others laid over them, and mappings among them merged name by name, so that a stated
-    effort does not remove a stated wish for summaries.
+    """Return the parameters ``below`` with others laid over them.
+
+    Mappings are merged name by name, so that setting an effort does not remove another part of ``reasoning``.
     """
     result = dict(below)
     for name, value in params.items():

@@ -14,9 +14,9 @@ WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 @dataclass(frozen=True, slots=True)
 class Hours:
-    """The hours from one time of day to another, in UTC, perhaps past midnight. Equal times mean a whole day.
+    """The hours from one time of day to another, in UTC. They may pass midnight, and equal times mean a whole day.
 
-    ``days`` are places in ``WEEK``: the days on which the hours begin.
+    ``days`` are indices in ``WEEK``: the days on which the hours begin.
     """
 
     begin: timedelta
@@ -24,7 +24,7 @@ class Hours:
     days: frozenset[int] = frozenset(range(7))
 
     def hold(self, at: datetime) -> bool:
-        since = at - self.begin  # on the clock of a day that begins with these hours
+        since = at - self.begin  # shifted so that the hours begin at midnight
         passed = timedelta(hours=since.hour, minutes=since.minute, seconds=since.second)
         return since.weekday() in self.days and passed < ((self.end - self.begin) % DAY or DAY)
 
@@ -33,9 +33,9 @@ class Hours:
 class Price:
     """A price in USD per million tokens.
 
-    Where ``cached``, ``write`` or ``write_long`` is None, such tokens cost as much as any input. The price holds for
+    If ``cached``, ``write`` or ``write_long`` is None, such tokens cost as much as other input. The price holds for
     prompts of more than ``above`` tokens, and then for the whole prompt and its answer. ``since`` and ``until`` are its
-    first and last day; None leaves that side open. A price with ``hours`` replaces one without during those hours.
+    first and last day; None leaves that side open. During ``hours``, this price replaces one without hours.
     """
 
     input: Decimal
@@ -61,7 +61,7 @@ def price_of(prompt_tokens: int, prices: Iterable[Price], at: datetime) -> Price
 
 
 def cost_of(usage: Usage, prices: Iterable[Price], at: datetime) -> Decimal | None:
-    """Return a generation's cost in USD, or None without a known price. Reasoning costs as a part of the completion."""
+    """Return a generation's cost in USD, or None without a known price. Reasoning is charged as completion."""
     price = price_of(usage.prompt_tokens, prices, at)
     if price is None:
         return None

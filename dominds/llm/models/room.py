@@ -4,9 +4,10 @@ from dominds.llm.models.model import ModelInfo
 
 LEAST_OUTPUT_TOKENS = 16  # OpenAI refuses less
 LEAST_MARGIN_TOKENS = 64
-MARGIN_SHARE = 0.05  # the share of the prompt by which an estimate may be off
-CALIBRATED_SHARE = 0.01  # the error that remains once reports have corrected the estimate
-# Tokens: asked for before such text is feared, since a refusal is repeated and a cut answer is not.
+MARGIN_SHARE = 0.05  # of the prompt: the error of an estimate
+CALIBRATED_SHARE = 0.01  # of the prompt: the error that remains after calibration
+# Tokens: an answer is asked to be this long even if the margin for text that is denser than expected then goes. A
+# refused request is repeated, but an answer that was cut is not.
 SHORTEST_ANSWER = 2_048
 
 
@@ -19,12 +20,12 @@ def output_room(
     margin: int | None = None,
     shortest: int = SHORTEST_ANSWER,
 ) -> int | None:
-    """Return the tokens of output to ask for: what the model can write or is ``wanted``, within what the window leaves
-    beside a prompt of ``est_prompt``. None where neither is known.
+    """Return the tokens of output to ask for, or None if neither a length nor the window is known.
 
-    ``window`` is the one that the model runs with now, if it differs from the catalog's. ``margin`` is the greatest
-    error of a calibrated estimate in tokens, and stays free as far as that leaves room for an answer of ``shortest``
-    tokens. Without ``margin``, a twentieth of the prompt stays free.
+    That is the model's greatest output, or ``wanted`` if less, within the window beside a prompt of ``est_prompt``.
+    ``window`` is that of the running model, if it differs from the catalog's. ``margin`` is the greatest error of a
+    calibrated estimate in tokens; it stays free if that leaves room for an answer of ``shortest`` tokens. Without
+    ``margin``, a twentieth of the prompt stays free.
     """
     most = min([tokens for tokens in (model.output_length, wanted) if tokens is not None], default=None)
     window = window or model.limit[0]

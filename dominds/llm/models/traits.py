@@ -1,4 +1,4 @@
-"""Traits of a model that shape its requests, stored as text because the catalog may say something else tomorrow."""
+"""Traits of a model that shape its requests. They are stored as text, since the catalog's may change later."""
 
 from dataclasses import replace
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""A conversation in the words of Anthropic's Messages API: blocks in turns that alternate."""
+"""A conversation in the format of Anthropic's Messages API: blocks of content in alternating turns."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ THINKING = ("thinking", "redacted_thinking")
 
 
 def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
-    """Return the messages in the form of this API.
+    """Return the messages in the format of this API.
 
     Roles must alternate, so neighbours of one role are merged. Empty blocks are refused, so they are dropped. A system
     message may stand only between a user's turn and an answer, so an earlier one moves to the end of that turn. The
@@ -46,9 +46,10 @@ def messages_of(request: Request, owner: Owner, echo: Echo) -> list[dict[str, An
 
 
 def _last_stable(messages: tuple[Message, ...]) -> int:
-    """Return the last message that the next request will repeat, since only texts of this one request follow it.
+    """Return the place of the last message that the next request will repeat, so that the cache should end there.
 
-    That is the last tool result since the last answer, or else the first user message since then.
+    That is the last tool result since the last answer, or else the first user message since then. Only texts of this
+    one request follow it.
     """
     start = next((at + 1 for at in reversed(range(len(messages))) if messages[at].role is Role.ASSISTANT), 0)
     start = next((at for at in range(start, len(messages)) if messages[at].role is not Role.SYSTEM), start)

@@ -1,4 +1,4 @@
-"""Anthropic's Messages API, as Anthropic and the compatible servers speak it."""
+"""Anthropic's Messages API, for Anthropic and for compatible servers."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -37,9 +37,9 @@ from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, as_whole, p
 
 log = structlog.get_logger(__name__)
 
-DEFAULT_MAX_TOKENS = 4096  # the API insists on a number
+DEFAULT_MAX_TOKENS = 4096  # the API requires a number
 LEAST_BUDGET_TOKENS = 1024  # a smaller budget of thinking is refused
-# Asks for thinking behind a conversation that was changed to be left out by the server, instead of a refusal forever.
+# Asks the server to drop thinking whose conversation was changed. Otherwise it would refuse every later request.
 DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
 # The field that each kind of delta fills.
@@ -83,9 +83,10 @@ ANTHROPIC = ProviderKind(
     params=ANTHROPIC_MESSAGES,
     form=Form(plain_keys=True),
     modalities=MODALITIES,
-    # The bound since Opus 4.7; earlier models take a third.
+    # The bound since Opus 4.7. Images of earlier models take a third of it at most.
     part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),
-    # platform.claude.com, "Vision": 600 where the window is above 200,000 tokens; base64 in a request of 32 MB
+    # From platform.claude.com, "Vision". Windows above 200,000 tokens allow 600 images. A request may have 32 MB, with
+    # the images in base64.
     image_bounds=ImageBounds(most=100, most_bytes=20_000_000, large=2_000, most_with_large=20),
     loaded_window=anthropic_window,
 )
@@ -109,7 +110,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         **in_body(model.model_params),
     }
     if model.kind == ANTHROPIC:
-        for name in SAMPLING:  # refused by the version that is asked for, whatever they say
+        for name in SAMPLING:  # the API version that we name refuses them with any value
             body.pop(name, None)
     if request.instructions:
         body["system"] = [{"type": "text", "text": request.instructions, **CACHE_HERE}]
@@ -134,10 +135,10 @@ def _choice(name: str, forcing: Forcing) -> dict[str, Any]:
 
 
 def _thinking(request: Request, model: ModelInfo, body: dict[str, Any]) -> dict[str, Any]:
-    """Set how the model thinks: as stated, and with text that can be shown where the model thinks anyway.
+    """Return the field ``thinking``: as stated, and with a request for visible text if the model thinks anyway.
 
-    A budget is left out where a tool is forced, or where an open round lacks its thinking, since both are refused. The
-    budget leaves a quarter of the output to the answer.
+    A budget is left out if a tool is forced, or if the answer that results belong to lacks its thinking, since the API
+    refuses both. A budget leaves a quarter of the output to the answer.
     """
     stated: dict[str, Any] = dict(body.get("thinking") or {})
     if stated.get("type") == "enabled":
@@ -160,7 +161,7 @@ def _drops_stale(request: Request, model: ModelInfo) -> bool:
 
 
 def _lacks_thinking(messages: list[dict[str, Any]]) -> bool:
-    """Check whether the answer before the newest results came without its thinking."""
+    """Check whether the answer before the newest tool results has no thinking."""
     if len(messages) < 2 or messages[-1]["content"][0]["type"] != "tool_result":
         return False
     return messages[-2]["content"][0]["type"] not in THINKING
@@ -173,7 +174,7 @@ def _tool(tool: ToolSpec) -> dict[str, Any]:
 
 @dataclass(slots=True)
 class _Block:
-    """A content block under way: its first form, its pieces by field, and its characters of the answer's text."""
+    """An unfinished content block: its start, its pieces by field, and how many characters of text it has given."""
 
     start: dict[str, Any]
     pieces: dict[str, list[str]] = field(default_factory=dict)
@@ -185,7 +186,7 @@ class _Block:
 
     @property
     def is_call(self) -> bool:
-        """Check for a call, even one whose start was lost: its arguments then say that something is missing."""
+        """Check for a call. A call whose start was lost counts too, so that it is reported as broken."""
         return self.kind == "tool_use" or (not self.start and "partial_json" in self.pieces)
 
     def add(self, name: str, piece: Any) -> None:
@@ -204,7 +205,7 @@ class MessagesReader(AnswerReader):
         super().__init__(request, owner, is_thinking=not needs_signature)
         self._needs_signature = needs_signature
         self._blocks: list[_Block] = []
-        self._block_at: dict[int, _Block] = {}  # the newest of each index
+        self._block_at: dict[int, _Block] = {}  # the newest block of each index
         self._transformations: Any = None
 
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
@@ -260,7 +261,7 @@ class MessagesReader(AnswerReader):
         block = _Block(start)
         self._blocks.append(block)
         self._block_at[whole_number(index) or 0] = block
-        budgets.CALLS.check(len(self._blocks) // 4)  # text and thoughts stand between calls
+        budgets.CALLS.check(len(self._blocks) // 4)  # blocks of text and thinking stand between calls
         return block
 
     def _start_block(self, index: Any, start: dict[str, Any]) -> Iterable[StreamEvent]:
@@ -273,12 +274,12 @@ class MessagesReader(AnswerReader):
             and known.start == start
             and not is_whole(known.text("partial_json"))
         ):
-            return ()  # repeated
+            return ()  # the server repeats the start of an unfinished call
         is_another_thought = kind == "thinking" and any(
             block.kind == "thinking" and block.text("thinking") for block in self._blocks
         )
         if known and not known.start:
-            known.start = start  # its first pieces came before it
+            known.start = start  # the block's first pieces came before its start
             block = known
         else:
             block = self._new_block(index, start)
@@ -291,7 +292,7 @@ class MessagesReader(AnswerReader):
                 return self.think(("\n\n" if is_another_thought else "") + text_inside(start.get("thinking")))
             case "thinking":
                 return ()
-        return self._say(block, start)  # as gateways call a text
+        return self._say(block, start)  # gateways have other types for text
 
     def _say(self, block: _Block, content: Any) -> list[StreamEvent]:
         before = self.chars
@@ -322,8 +323,9 @@ class MessagesReader(AnswerReader):
         return usage_of(self.counts)
 
     def pieces(self) -> Iterator[Piece]:
-        """Yield thinking blocks as they came, with the places of text and calls between them. Anthropic refuses a block
-        without its signature; others sign nothing.
+        """Yield thinking blocks unchanged, with the places of text and calls between them.
+
+        Anthropic refuses a block without a signature. Other servers sign nothing.
         """
         for block in self._blocks:
             match block.kind:
@@ -341,7 +343,7 @@ class MessagesReader(AnswerReader):
 
 
 def _log_transformations(model: str, transformations: Any) -> None:
-    """Log how the server changed the request, mostly by dropping thinking: how many, why, and from where on."""
+    """Log how the server changed the request, mostly by dropping thinking: how often, why, and the first place."""
     entries = (
         [entry for entry in transformations if isinstance(entry, dict)] if isinstance(transformations, list) else []
     )
@@ -357,7 +359,7 @@ def _call_of(block: _Block) -> ToolCall:
 
 
 def usage_of(counts: dict[str, Any]) -> UsageReport:
-    """Read the counts. Input excludes cache reads and writes here, so the whole prompt is the sum of all three."""
+    """Read the counts. ``input_tokens`` excludes cache reads and writes here: the prompt is the sum of all three."""
     if counts.get("input_tokens") is None:
         return (
             usage_from(counts["prompt_tokens"], counts.get("completion_tokens"))

@@ -1,7 +1,7 @@
 """The opaque pieces of an answer that a provider wants back unchanged, such as signed or encrypted reasoning.
 
-Each piece is stored as a JSON text with its owner and epoch. Reasoning means nothing to another model, key or account,
-and nothing after a conversation was rewritten.
+Each piece is stored as a JSON text with its owner and epoch. It is useless for another model, key or account, and after
+the conversation was rewritten.
 """
 
 import hashlib
@@ -15,7 +15,7 @@ from dominds.llm.messages import Message, ToolCall
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The owner of reasoning: provider, model and a digest of the key. ``epoch`` is that of the request."""
+    """The owner of reasoning. ``name`` holds provider, model and a digest of the key; ``epoch`` is the request's."""
 
     name: str
     epoch: int = 0
@@ -47,7 +47,10 @@ Piece = Spoken | Called | Opaque
 
 
 def serialise(owner: Owner, pieces: Iterable[Piece]) -> tuple[str, ...]:
-    """Return an answer's pieces in stored form, or nothing if none is opaque, as text and calls are stored anyway."""
+    """Return an answer's pieces in stored form.
+
+    Without an opaque piece there are none, since text and calls are stored elsewhere.
+    """
     pieces = list(pieces)
     if not any(isinstance(piece, Opaque) for piece in pieces):
         return ()
@@ -65,9 +68,9 @@ def _shape(piece: Piece) -> dict[str, Any]:
 
 
 def replay(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque]:
-    """Return the pieces of an answer in their order: stretches of text, calls, and opaque pieces between them.
+    """Yield the pieces of an answer in order: stretches of text, calls, and opaque pieces between them.
 
-    Only text and calls are returned if the owner or epoch differs, or if text or calls have changed since.
+    Opaque pieces are left out if the owner or the epoch differs, or if text or calls have changed since.
     """
     pieces = list(_pieces(owner, message.provider_items))
     spoken = sum(piece.chars for piece in pieces if isinstance(piece, Spoken))

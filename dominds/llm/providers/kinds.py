@@ -1,4 +1,4 @@
-"""The kinds of providers, by the name that ``apiType`` gives them. A new one is a wrapper's file and a line here."""
+"""The kinds of providers, by their names in ``apiType``. A new kind needs a module with its wrapper and a line here."""
 
 from dataclasses import replace
 
@@ -30,7 +30,7 @@ KINDS = {
 
 
 def kind_named(name: str) -> ProviderKind:
-    """Return the kind of this name. An unknown kind cannot connect, and says so."""
+    """Return the kind of this name. One of an unknown name raises ``RequestRefused`` when it connects."""
     return KINDS.get(name) or ProviderKind(name, _refuse)
 
 
@@ -41,5 +41,5 @@ def _refuse(model: ModelInfo, key: str) -> Provider:
 
 
 def with_window_rules_of(kind: ProviderKind, other: ProviderKind) -> ProviderKind:
-    """Return a kind with the window rules of another one, for scripts that play such a model."""
+    """Return a kind with the window rules of another one, for scripts that play its models."""
     return replace(kind, needs_limit=other.needs_limit, overruns=other.overruns, plays=other.name)

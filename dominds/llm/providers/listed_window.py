@@ -6,13 +6,13 @@ from dominds.llm.models.model import LimitUnavailable, LoadedLimit
 from dominds.llm.providers.server_window import list_entries, root_of, tokens_in
 
 NAME = "the server"
-LIST_SECONDS = 600.0  # a vendor's list is long, and its windows stay as they are
-# Where an entry of a list says it: what the model runs with before what it could.
+LIST_SECONDS = 600.0  # lifetime of a cached list: a vendor's is long and hardly changes
+# The paths to the window in an entry of a list. The window of a running model comes before its greatest one.
 FIELDS = (
     ("max_model_len",),  # vLLM and SGLang
-    ("meta", "n_ctx"),  # llama.cpp, whose n_ctx_train says nothing of how it runs
+    ("meta", "n_ctx"),  # llama.cpp; its n_ctx_train is not the window with which it runs
     ("n_ctx",),
-    ("top_provider", "context_length"),  # OpenRouter: of the provider that is asked
+    ("top_provider", "context_length"),  # OpenRouter: that of the provider it would call
     ("context_length",),
     ("context_window",),  # Groq
     ("max_input_tokens",),  # Anthropic
@@ -34,7 +34,7 @@ def listed_window(base_url: str, model: str, key: str = "") -> LoadedLimit | Lim
 
 
 def anthropic_window(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Read a model's window from a list in Anthropic's format, whose pages of 20 are requested in full length."""
+    """Read a model's window from a list in Anthropic's format. ``limit`` asks for one page instead of pages of 20."""
     url = f"{base_url.rstrip('/')}/v1/models?limit=1000"
     entries = list_entries(url, key, NAME, "data", LIST_SECONDS, is_anthropic=True)
     return LimitUnavailable(entries) if isinstance(entries, str) else limit_in(entries, model)

@@ -1,4 +1,4 @@
-"""The models that a server lists: asked once, for a person who connects it, at an address that somebody typed."""
+"""The models that a server lists, and its kind, for a person who connects it by an address."""
 
 import http.client
 from collections.abc import Callable
@@ -22,7 +22,7 @@ MOST_MODELS, MOST_ID_CHARS = 500, 120
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Ids of models, or the reason why there are none, in the server's own words if it said something."""
+    """Ids of models, or the reason why there are none, with the server's own words if it gave any."""
 
     models: tuple[str, ...] = ()
     failure: str = ""
@@ -39,7 +39,7 @@ def base_of(kind: ProviderKind, address: str) -> str:
 def list_models(
     kind: ProviderKind, base_url: str, key: str = "", *, timeout_seconds: float, allow_private: bool
 ) -> Listing:
-    """Ask the server for its models. Nothing is raised: a refused address and a silent server are answers, too."""
+    """Ask the server for its models. A refused address or a silent server raises nothing, but is a ``failure``."""
     host = Endpoint(base_url).host
     try:
         status, body = get(
@@ -74,7 +74,7 @@ def _read(body: bytes, host: str) -> Listing:
     return Listing(models) if models else Listing(failure=f"{host} answered, but lists no model that chats.")
 
 
-# What each software answers, and nobody else there: mostly at an address of its own.
+# How each kind of server is recognised: a path, and a check of the document there that no other kind passes.
 SIGNS: tuple[tuple[str, str, Callable[[Any], bool]], ...] = (
     ("lmstudio", "/api/v1/models", lambda body: _holds(body, "models", "loaded_instances")),
     ("lmstudio", "/api/v0/models", lambda body: _holds(body, "data", "max_context_length")),
@@ -97,7 +97,7 @@ def recognise_kind(base_url: str, key: str = "", *, timeout_seconds: float, allo
             )
             document = parse(body) if status == http.client.OK else None
         except (Refused, OSError, http.client.HTTPException):
-            return ""  # whoever asks for the models there says why
+            return ""  # ``list_models`` tells the person why
         except NotJson:
             continue
         if isinstance(document, dict) and is_it(document):

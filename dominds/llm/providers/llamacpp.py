@@ -1,4 +1,4 @@
-"""llama.cpp's own API beside its OpenAI wire, which tells the window of its running model, and whether it sees."""
+"""llama.cpp: chat completions, and its own API, which tells the running model's window and whether it takes images."""
 
 from typing import Any
 from urllib.parse import quote
@@ -13,7 +13,8 @@ NAME = "llama.cpp"
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
     """Return the part of the window that one conversation may take.
 
-    A server runs one model under any name. A router starts several, and is not asked to load one.
+    A plain server runs one model, whatever name is asked for. A router runs several, and is asked about the one
+    without loading it.
     """
     address = f"{root_of(base_url)}/props"
     answer = read(address, key, NAME)
@@ -33,7 +34,7 @@ def is_router(props: Any) -> bool:
 
 
 def window_in(props: Any) -> int | None:
-    """Return the window of one conversation, of the several among which the server divides its context."""
+    """Return the window of one slot: the server divides its context among several conversations."""
     if not isinstance(props, dict):
         return None
     slot = props.get("default_generation_settings")

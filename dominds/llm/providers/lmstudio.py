@@ -1,4 +1,4 @@
-"""LM Studio's own API beside its OpenAI wire: loaded models, their windows, whether they see, and exact counts."""
+"""LM Studio: chat completions, and its own API for loaded models, their windows, images, and exact token counts."""
 
 import asyncio
 import time
@@ -21,13 +21,13 @@ from dominds.llm.providers.server_window import (
 )
 
 NAME = "LM Studio"
-# Not reached, or not answered as expected: an exact count is only an improvement.
+# The server is out of reach, or answers something unexpected. Then estimates have to do.
 UNCOUNTED = (aiohttp.ClientError, OSError, TypeError, ValueError, KeyError, AttributeError)
-UNREACHABLE_SECONDS = 30.0  # after a failed count, so that counting never slows a conversation twice
+UNREACHABLE_SECONDS = 30.0  # the pause after a failed count, so that counting does not slow down the conversation again
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Return the window with which the model was loaded; the longest possible window does not apply.
+    """Return the window with which the model was loaded, not the longest that it could have.
 
     Version 0.4 states it at ``/api/v1/models``, and older versions at ``/api/v0/models``.
     """
@@ -109,11 +109,9 @@ _unreachable_until: dict[str, float] = {}
 
 
 def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | None:
-    """Return the tokens of ``text`` as the loaded model counts them, or None if it is not loaded, not reachable, or not
-    LM Studio.
+    """Return the tokens of ``text`` as the loaded model counts them; None if it is not loaded or cannot be asked.
 
-    The model API is asked first, since it fails fast. The count itself needs the socket of LM Studio's SDK, because no
-    HTTP address counts.
+    The HTTP API is asked first, since it fails fast. Only the web socket of LM Studio's SDK counts tokens.
     """
     root = root_of(base_url)
     if time.monotonic() < _unreachable_until.get(root, 0.0) or not root.startswith("http://"):
@@ -128,7 +126,7 @@ def count_tokens(base_url: str, model: str, text: str, key: str = "") -> int | N
 
 
 async def _count(url: str, model: str, text: str) -> int | None:
-    """Count on the socket. Counting in a model that is not loaded would load it, so this is ruled out first."""
+    """Count on the socket. Counting would load a model that is not loaded, so that is ruled out first."""
     client = str(uuid4())
     async with asyncio.timeout(ANSWER_SECONDS), event_loop.LOOP.session().ws_connect(url) as socket:
         await socket.send_json({"authVersion": 1, "clientIdentifier": client, "clientPasskey": client})
@@ -142,7 +140,7 @@ async def _count(url: str, model: str, text: str) -> int | None:
 
 
 async def _result(socket: aiohttp.ClientWebSocketResponse, call: int) -> Any:
-    """Return a call's result. Raises KeyError for a refusal, TypeError where the server hangs up."""
+    """Return a call's result. Raises ``KeyError`` for a refusal, and ``TypeError`` if the server hangs up."""
     while (answer := await socket.receive_json()).get("callId") != call:  # it also sends warnings
         pass
     return answer["result"]

@@ -1,4 +1,4 @@
-"""The JSON of a conversation's messages, of which that of the last request is cached."""
+"""The JSON of a conversation's messages. That of the last request is cached, since the next one repeats most of it."""
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
@@ -7,8 +7,8 @@ from dominds.llm.messages import Message
 from dominds.weighted_cache import Bounded
 
 REMEMBERED_BYTES = 20_000_000
-BYTES_PER_MESSAGE = 200  # memory of the objects that a comparison needs
-PASSING = 3  # newest messages, where reminders, guidance and the like stand for one request only
+BYTES_PER_MESSAGE = 200  # memory of a message's objects, which are kept for comparison
+PASSING = 3  # the newest messages are not cached: reminders, guidance and the like stand in one request only
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ Write = Callable[[Sequence[Message]], bytes]  # makes the JSON of some messages,
 
 
 class MessageJson:
-    """Messages as a list in one wire format."""
+    """A cache of the JSON of conversations in one wire format."""
 
     def __init__(self, most: int = REMEMBERED_BYTES) -> None:
         self._known = Bounded[_Known](most)

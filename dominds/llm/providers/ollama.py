@@ -1,7 +1,7 @@
-"""Ollama's own API beside its OpenAI wire, which tells the window of a running model, and whether it takes images.
+"""Ollama: chat completions, and its own API, which tells a running model's window and whether it takes images.
 
-Ollama silently cuts the start of a longer prompt, so the window must be known before. No parameter of ``/v1``, such as
-``num_ctx``, changes the window.
+Ollama silently cuts the start of a prompt that is longer than the window, so the window must be known before. No
+parameter of ``/v1``, such as ``num_ctx``, changes it.
 """
 
 import re
@@ -16,7 +16,7 @@ NUM_CTX = re.compile(r"^num_ctx\s+(\d+)\s*$", re.M)
 
 
 def loaded_limit(base_url: str, model: str, key: str = "") -> LoadedLimit | LimitUnavailable:
-    """Return the window of the running model, or the one that its file sets; the longest possible does not apply."""
+    """Return the window of the running model, or the one that its file sets, not the longest that it could have."""
     entries = list_entries(f"{root_of(base_url)}/api/ps", key, NAME, "models")
     if isinstance(entries, str):
         return LimitUnavailable(entries)

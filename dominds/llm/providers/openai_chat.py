@@ -1,4 +1,4 @@
-"""Chat completions, as OpenAI once defined them and most servers speak them."""
+"""OpenAI's chat completions, the wire format that most servers speak."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -51,10 +51,10 @@ REASONING_FIELDS = (
     "thinking",  # Ollama
     "reasoning_text",  # Copilot
 )
-PIECE_FIELDS = frozenset({"index", "delta", "finish_reason", "logprobs"})  # of a choice that holds text alone
-TEXT_FIELDS = frozenset({"role", "content"})  # of its delta
+PIECE_FIELDS = frozenset({"index", "delta", "finish_reason", "logprobs"})  # the fields of a choice that is only text
+TEXT_FIELDS = frozenset({"role", "content"})  # the fields of such a choice's delta
 GROWING = ("text", "summary", "data", "signature")  # fields of a reasoning detail that arrive in pieces
-# Google takes this in place of the signature of a call that another model made.
+# Google accepts this instead of a signature, for calls that another model made.
 NO_SIGNATURE = {"google": {"thought_signature": "skip_thought_signature_validator"}}
 
 
@@ -91,7 +91,7 @@ OPENAI_COMPATIBLE = ProviderKind(
 def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
     form = form_of(model)
     request = fit(request, form)
-    # Templates of local models stumble over null where a text may stand.
+    # Templates of local models fail on null in place of a text.
     silence = "" if model.kind.is_local else None
     names = _names_for(model.echo, request.messages)
     write = partial(_write, owner=owner, echo=model.echo, names=names, silence=silence)
@@ -116,7 +116,7 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> bytes:
 
 
 def _choice(name: str, tools: tuple[ToolSpec, ...], forcing: Forcing) -> Any:
-    """Force a tool. The only tool on offer is named by "required", since fewer servers know the object form."""
+    """Return ``tool_choice``. If only one tool is offered, "required" forces it: fewer servers know the object form."""
     if name == ANY_TOOL or len(tools) == 1 or forcing is Forcing.REQUIRED:
         return "required"
     return {"type": "function", "function": {"name": name}}
@@ -127,14 +127,14 @@ def _system(instructions: str) -> bytes:
 
 
 def _names_for(echo: Echo, messages: Iterable[Message]) -> dict[str, str]:
-    """Return the names of tools by ids of calls for Google, which refuses results that do not name their tool."""
+    """Map ids of calls to names of tools, for Google, which refuses results that do not name their tool."""
     return {call.id: call.name for one in messages for call in one.tool_calls} if echo is Echo.SIGNATURES else {}
 
 
 def _write(
     messages: Sequence[Message], owner: Owner, echo: Echo, names: Mapping[str, str], silence: str | None
 ) -> bytes:
-    written = [  # a function call for each of a thousand plain messages would take longer than to write their JSON
+    written = [  # plain messages are written inline: a function call for each takes longer than writing its JSON
         _rich_message(message, owner, echo, names, silence)
         if message.tool_calls or message.role is Role.TOOL or message.provider_items or message.parts
         else {"role": message.role, "content": message.text}
@@ -222,8 +222,8 @@ class _CallUnderWay:
     def is_another(self, call_id: str, name: str, arguments: str, offered: Collection[str]) -> bool:
         """Check whether a piece at this call's place begins another call.
 
-        Some servers number all parallel calls 0, give them no ids, or repeat the name with each piece, even beside an
-        id that is new each time.
+        Some servers number all parallel calls 0, give them no ids, or send the name with each piece, even with a new id
+        each time.
         """
         if not name or not self.name:
             return False
@@ -237,17 +237,18 @@ class _CallUnderWay:
         self.name = self._grown_name(name, offered) if self.name and name not in ("", self.name) else self.name or name
 
     def _grown_name(self, name: str, offered: Collection[str]) -> str:
-        """Return this call's name with a further piece of it, or an empty text for a piece that is another name. Gemini
-        and some gateways write names in pieces as they write arguments.
+        """Return this call's name with a further piece of it, or an empty text if the piece is another name.
+
+        Gemini and some gateways send names in pieces, as they send arguments.
         """
         if self.name in offered and name in offered:
             return ""
         grown = name if name.startswith(self.name) else self.name + name
-        is_begun = bool(self.text) and name not in offered  # whoever is amid arguments begins no other call
+        is_begun = bool(self.text) and name not in offered  # amid arguments no unknown tool begins
         return grown if is_begun or any(one.startswith(grown) for one in offered) else ""
 
     def is_repeated(self, call_id: str, name: str, arguments: str) -> bool:
-        """Check whether a piece repeats this whole call, since some servers end with everything that they streamed."""
+        """Check whether a piece repeats this whole call, since some servers repeat everything at the end."""
         is_alike = call_id and (call_id, name, len(arguments)) == (self.id, self.name, self.chars)
         return bool(is_alike) and arguments == self.text and is_whole(arguments)
 
@@ -258,7 +259,7 @@ class ChatReader(AnswerReader):
     def __init__(self, request: Request, owner: Owner, echo: Echo) -> None:
         super().__init__(request, owner, is_thinking=echo is not Echo.NEVER)
         self._echo = echo
-        self._reasoning: dict[str, list[str]] = {}  # pieces by field; a field that came empty is kept as well
+        self._reasoning: dict[str, list[str]] = {}  # pieces by field; an empty field counts as well
         self._details: list[dict[str, Any]] = []
         self._extra: Any = None
         self._calls: list[_CallUnderWay] = []
@@ -272,21 +273,21 @@ class ChatReader(AnswerReader):
         if usage := document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None):
             self.note_counts(usage)
         choices = document.get("choices")
-        if choices:  # one is asked for; Copilot puts the text into the first of two, and the calls into the other
+        if choices:  # mostly one, but Copilot sends the text in a first choice and the calls in a second
             return [event for choice in objects_of(choices) for event in self._read_choice(choice)]
         if choices is None and not document.get("usage") and _is_complaint(document):
-            raise Complained(document)  # gateways that refuse in a shape of their own
+            raise Complained(document)  # an error without a field ``error``, as some gateways send it
         return ()
 
     def _read_choice(self, choice: dict[str, Any]) -> Iterable[StreamEvent]:
         if text := _plain_text(choice):
             self._has_deltas = True
             return self.say(text)
-        refuse_errors(choice, choice.get("delta"), choice.get("message"))  # OpenRouter: in the choice
+        refuse_errors(choice, choice.get("delta"), choice.get("message"))  # OpenRouter has errors in the choice
         self.note_end(choice.get("finish_reason"))
         self.note_native_end(choice.get("native_finish_reason"))  # OpenRouter
         delta = self._delta_of(choice)
-        for holder in (choice, delta):  # Moonshot: in the choice
+        for holder in (choice, delta):  # Moonshot has the usage in the choice
             self.note_counts(holder.get("usage"))
         events: list[StreamEvent] = list(self._read_reasoning(delta))
         self._extra = delta.get("extra_content") or self._extra
@@ -304,7 +305,7 @@ class ChatReader(AnswerReader):
         return events
 
     def _delta_of(self, choice: dict[str, Any]) -> dict[str, Any]:
-        """Return the news of a choice. Some servers send a message in it: whole, growing, or repeating the stream."""
+        """Return the new part of a choice. Some servers send whole messages: once, growing, or after all deltas."""
         delta = choice.get("delta") or {}
         if isinstance(delta, str):
             delta = {"content": delta}
@@ -323,7 +324,7 @@ class ChatReader(AnswerReader):
         return {**message, "content": content}
 
     def _read_reasoning(self, delta: dict[str, Any]) -> Iterator[StreamEvent]:
-        """Read reasoning. Some gateways repeat it in several fields: the first is shown, and all are stored."""
+        """Read reasoning. Some gateways send it in several fields: the first is shown, and all are stored."""
         shown = ""
         for name in REASONING_FIELDS:
             if (piece := delta.get(name)) is not None:
@@ -337,7 +338,7 @@ class ChatReader(AnswerReader):
         yield from self.think(shown)
 
     def _read_detail(self, detail: dict[str, Any]) -> str:
-        """Add a piece to its detail, and return the news of its text. MiniMax repeats all that came before."""
+        """Add a piece to its detail, and return its new text. MiniMax repeats the earlier text in each piece."""
         place = (detail.get("index"), detail.get("type"))
         known = next((each for each in self._details if (each.get("index"), each.get("type")) == place), None)
         if known is None:
@@ -353,7 +354,7 @@ class ChatReader(AnswerReader):
         return _visible_text(known)[len(before) :]
 
     def _read_call(self, piece: dict[str, Any], at: int, named: set[int]) -> str:
-        """Add a piece of a tool call to its call, by its place among the pieces, and return its characters."""
+        """Add a piece to its tool call, and return the piece's text. ``at`` is its place in the chunk."""
         function = piece.get("function") or piece.get("custom") or piece
         name, arguments = (
             str(function.get("name") or ""),
@@ -405,7 +406,7 @@ class ChatReader(AnswerReader):
 
 
 def _plain_text(choice: dict[str, Any]) -> str:
-    """Return the text of a choice that holds nothing else, as nearly all pieces of an answer do."""
+    """Return the text of a choice if it holds nothing else, which is true of nearly all pieces of an answer."""
     delta = choice.get("delta")
     if not isinstance(delta, dict) or choice.get("finish_reason"):
         return ""
@@ -415,7 +416,7 @@ def _plain_text(choice: dict[str, Any]) -> str:
 
 def _is_complaint(document: dict[str, Any]) -> bool:
     base = document.get("base_resp")
-    is_fine = isinstance(base, dict) and not base.get("status_code")  # MiniMax says so in each answer
+    is_fine = isinstance(base, dict) and not base.get("status_code")  # MiniMax sends a status of 0 with each answer
     certain = {name: value for name, value in document.items() if name not in VAGUE}
     return not is_fine and bool(complaint_of_payload(certain).text)
 
@@ -426,14 +427,14 @@ def _visible_text(detail: dict[str, Any]) -> str:
 
 
 def usage_of(reported: Any) -> UsageReport:
-    """Read the counts: ``prompt_tokens`` includes cached tokens here, and ``completion_tokens`` the reasoning."""
+    """Read the counts. In this format ``prompt_tokens`` includes cached tokens, and ``completion_tokens`` reasoning."""
     if reported is None:
         return UsageUnavailable()
     if not isinstance(reported, dict):
         return UsageUnavailable(f"usage is {reported!r}, not an object")
     cached = part(reported, "prompt_tokens_details", "cached_tokens")
     shares = Shares(
-        cache_read=reported.get("prompt_cache_hit_tokens") if cached is None else cached,  # DeepSeek; the others
+        cache_read=reported.get("prompt_cache_hit_tokens") if cached is None else cached,  # the first is DeepSeek's
         cache_write=part(reported, "prompt_tokens_details", "cache_write_tokens"),
         reasoning=part(reported, "completion_tokens_details", "reasoning_tokens"),
     )

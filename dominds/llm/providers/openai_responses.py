@@ -1,5 +1,4 @@
-"""OpenAI's Responses API, used statelessly: nothing is stored at the provider, and encrypted
-reasoning travels with us."""
+"""OpenAI's Responses API, used without state: the provider stores nothing, and we send encrypted reasoning back."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -33,9 +32,9 @@ from dominds.llm.providers.wire import WireStream
 from dominds.llm.stream import FinishReason, StreamEvent, ToolCallDelta
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, first_of, part, usage_from
 
-MODELS_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")  # they refuse to be asked for encrypted reasoning
+MODELS_WITHOUT_REASONING = ("gpt-3", "gpt-4", "chatgpt-4")  # they refuse requests for encrypted reasoning
 OPENAI_HOST = "api.openai.com"
-LEAST_OUTPUT_TOKENS = 16  # less is refused
+LEAST_OUTPUT_TOKENS = 16  # OpenAI refuses less
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +51,7 @@ class OpenAIResponses:
         exchange = openai_exchange(
             self.endpoint, "/responses", body, is_openai=True, has_files=ends_with_files(request)
         )
-        # OpenAI's own models never think in their text.
+        # OpenAI's own models never write thinking into the answer's text.
         is_thinking = urlsplit(self.endpoint.base_url).hostname != OPENAI_HOST
         return WireStream(exchange, ResponsesReader(request, owner, is_thinking=is_thinking), self.endpoint)
 
@@ -73,8 +72,8 @@ OPENAI = ProviderKind(
     form=Form(most_tools=128),
     modalities=MODALITIES,
     part_sizes=PartSizes(patch=32, most_patches=2500, page=3000),
-    # developers.openai.com, "Images and vision"; it takes 50 MB of them,
-    # more than a worker should hold unless it is told to
+    # From developers.openai.com, "Images and vision". OpenAI also takes 50 MB of images, which is more than a worker
+    # should hold unless the operator says so.
     image_bounds=ImageBounds(most=500),
     loaded_window=listed_window,
 )
@@ -145,7 +144,7 @@ def _part(given: Part) -> dict[str, Any]:
 
 
 def _answer(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
-    """Write text and calls, with reasoning in its old place unless nothing follows it, which would be refused."""
+    """Write text and calls, with reasoning in its old place. Reasoning at the end is dropped, since it is refused."""
     waiting: list[dict[str, Any]] = []
     for piece in replay(owner, message):
         match piece:
@@ -180,8 +179,8 @@ class ResponsesReader(AnswerReader):
     def __init__(self, request: Request, owner: Owner, *, is_thinking: bool = True) -> None:
         super().__init__(request, owner, is_thinking=is_thinking)
         self._items: list[dict[str, Any]] = []
-        self._places: dict[Any, int] = {}  # the places of items, by id and by place in the output
-        self._done: set[int] = set()  # items that came to their end
+        self._places: dict[Any, int] = {}  # indices in ``_items``, by an item's id and by its output index
+        self._done: set[int] = set()  # indices of items that are complete
         self._said: list[str] = []
         self._has_said_part = False
 
@@ -225,7 +224,7 @@ class ResponsesReader(AnswerReader):
         return self.read_content(content)
 
     def _end_part(self, part: dict[str, Any]) -> list[StreamEvent]:
-        """Take a whole part if its pieces did not come, since some servers send none."""
+        """Take the text of a whole part if no pieces of it came, since some servers send none."""
         text = part.get("text") or part.get("refusal")
         return [] if self._has_said_part else self._say(text)
 
@@ -239,9 +238,9 @@ class ResponsesReader(AnswerReader):
         if at is None:
             at = len(self._items)
             self._items.append({})
-            budgets.CALLS.check(len(self._items) // 4)  # texts and thoughts stand between calls
+            budgets.CALLS.check(len(self._items) // 4)  # items of text and reasoning stand between calls
         self._places |= dict.fromkeys(places, at)
-        before = self._items[at].get("arguments")  # pieces may come before the item that they belong to
+        before = self._items[at].get("arguments")  # pieces of arguments may come before their item
         self._items[at] = {**item, "arguments": before} if before and not item.get("arguments") else dict(item)
         if is_done:
             self._done.add(at)
@@ -262,7 +261,7 @@ class ResponsesReader(AnswerReader):
         return after.startswith(before) if is_done and after else not is_whole(before) or is_done
 
     def _item_at(self, document: dict[str, Any]) -> dict[str, Any]:
-        """Return the call that a piece of arguments belongs to: the one that it names, or else the newest."""
+        """Return the call that a piece of arguments belongs to: the one that the event names, or else the newest."""
         places = _places_of(document, {"id": document.get("item_id")})
         at = next((self._places[place] for place in places if place in self._places), None)
         if at is not None:
@@ -281,7 +280,7 @@ class ResponsesReader(AnswerReader):
         output = [{"type": "message", "content": output}] if isinstance(output, str) else objects_of(output)
         output = list(map(_as_call, output))
         if _wholeness(output) >= _wholeness(self._items):
-            self._items = output or self._items  # some servers repeat nothing, or not all
+            self._items = output or self._items  # some servers end without the output, or with a part of it
         elif others := [item for item in output if item.get("type") != "function_call"]:
             self._items = [*others, *_calls_in(self._items)]
         self.note_counts(response.get("usage"))
@@ -294,11 +293,11 @@ class ResponsesReader(AnswerReader):
         return self._say_rest()
 
     def _say_rest(self) -> list[StreamEvent]:
-        """Take what the whole answer has beyond its pieces, since some servers stream only a part, or nothing."""
+        """Take the text that was not streamed from the whole answer: some servers stream a part of it, or nothing."""
         text, said = "".join(map(_text_of, self._items)), "".join(self._said)
         thoughts = [] if said else [text_inside(item) for item in self._items if item.get("type") == "reasoning"]
         events = self.think("\n\n".join(filter(None, thoughts)) if not self.has_thought else "")
-        if said.strip() and said in text and not text.startswith(said):  # its beginning did not come
+        if said.strip() and said in text and not text.startswith(said):  # the beginning was not streamed
             return [*events, *self.take_back(), *self._say(text)]
         return events + (self._say(text[len(said) :]) if text.startswith(said) and len(text) > len(said) else [])
 
@@ -337,7 +336,7 @@ def _places_of(document: dict[str, Any], item: dict[str, Any]) -> list[tuple[str
 
 
 def _as_call(item: dict[str, Any]) -> dict[str, Any]:
-    """Return an item that names a tool to be called as a ``function_call``, as which not every server marks it."""
+    """Return an item that calls a tool with the type ``function_call``, since some servers have other types for it."""
     if item.get("type") == "function_call" or not (item.get("name") and item.get("call_id")):
         return item
     return {**item, "type": "function_call", "arguments": item.get("arguments", item.get("input"))}
@@ -348,7 +347,7 @@ def _calls_in(items: list[dict[str, Any]]) -> Iterator[dict[str, Any]]:
 
 
 def _wholeness(items: list[dict[str, Any]]) -> tuple[int, int]:
-    """Return how many calls came whole, and how many came at all."""
+    """Return how many calls are complete, and how many there are."""
     calls = list(_calls_in(items))
     return sum(bool(call.get("name")) and is_whole(arguments_in(call.get("arguments"))) for call in calls), len(calls)
 
@@ -363,7 +362,7 @@ def _text_of(item: dict[str, Any]) -> str:
 
 
 def usage_of(reported: Any) -> UsageReport:
-    """Read the counts: ``input_tokens`` includes cached tokens here, and ``output_tokens`` the reasoning."""
+    """Read the counts. In this format ``input_tokens`` includes cached tokens, and ``output_tokens`` reasoning."""
     if not isinstance(reported, dict):
         return UsageUnavailable()
     shares = Shares(

@@ -1,8 +1,8 @@
-"""The form in which providers accept a request: names, ids, the order of a history, and tools. Pure, total, and undone
-in the answer.
+"""Conversion of a request to a form that providers accept: names, ids, the order of the history, and tools.
 
-What already has the form stays byte for byte, so that caches and signed reasoning hold. The rest is mended: otherwise a
-single call of an unknown tool would have every later request refused. The dialog keeps the model's own words.
+It never fails, and answers are converted back. Parts that have the form already stay byte for byte, so that caches and
+signed reasoning stay valid. All others are repaired: otherwise a single call of an unknown tool would make the provider
+refuse every later request. The dialog itself keeps the model's own words.
 """
 
 import hashlib
@@ -30,7 +30,7 @@ LETTERS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 PARALLEL = ("parallel", "multi_tool_use.parallel", "multi_tool_use_parallel")
 LIBRARY = re.compile(r"^(?:functions|default_api|tools)[.:_]")
 CALL_NUMBER = re.compile(r"[:_]\d+$")
-PLAIN_CHARS = 50  # characters that stay of a name that is mended
+PLAIN_CHARS = 50  # characters of a repaired name that are the original's
 NO_RESULT = "(There is no result.)"
 LOST_RESULT = "[Result of a tool call that is not here any more]\n"
 GO_ON = "[Runtime: go on.]"
@@ -39,7 +39,7 @@ MISTRAL = re.compile(r"(mi[sx]tr|magistr|devstr|codestr|ministr|pixtr|voxtr)al",
 
 
 def form_of(model: ModelInfo) -> Form:
-    """Combine the demands of the model's kind with those that the model is known to have."""
+    """Combine the demands of the model's kind with those of the model."""
     name = f"{model.base_url} {model.model_id}"
     is_nine = model.nine_ids or bool(MISTRAL.search(name))
     form = model.kind.form
@@ -63,7 +63,7 @@ def fit(request: Request, form: Form) -> Request:
         force = wire_name(force)
     if force and not (tools if force in (ANY_TOOL, NO_TOOL) else [tool for tool in tools if tool.name == force]):
         force = None
-    # A plain history fits as it is. To find that out for each of 1,000 messages was 2 % of a turn.
+    # A plain history needs no repair. Checking each of 1,000 messages for that took 2 % of a turn.
     messages = request.messages if request.is_plain and not form.alternates else fit_history(request.messages, form)
     if (messages, tools, force) == (request.messages, request.tools, request.force):
         return request
@@ -72,12 +72,12 @@ def fit(request: Request, form: Form) -> Request:
 
 @lru_cache(maxsize=1024)
 def _tell(name: str, reason: str) -> None:
-    """Log the reason once, and not with each request."""
+    """Log the reason once for each tool, and not with each request."""
     log.warning("tool_left_out", tool=name, reason=reason)
 
 
 def restore_calls(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[ToolCall]:
-    """Return the calls under the names and keys of the tools as they were offered."""
+    """Return an answer's calls with the original names of tools and of their arguments."""
     calls = list(calls)
     offered = {wire_name(tool.name): tool for tool in reversed(tools)} if calls else {}
     calls = [inner for call in calls for inner in _unwrap_parallel(call, offered)]
@@ -86,7 +86,7 @@ def restore_calls(calls: Iterable[ToolCall], tools: Sequence[ToolSpec]) -> list[
 
 
 def _unwrap_parallel(call: ToolCall, offered: Collection[str]) -> list[ToolCall]:
-    """Return the calls within one of OpenAI's tool for parallel calls, which its models use without being offered."""
+    """Return the calls inside a call of OpenAI's tool for parallel calls, which its models call without an offer."""
     if call.name not in PARALLEL or call.name in offered:
         return [call]
     try:
@@ -102,8 +102,8 @@ def _unwrap_parallel(call: ToolCall, offered: Collection[str]) -> list[ToolCall]
 def named_tool(written: str, offered: Collection[str]) -> str:
     """Return the offered tool that a model names, or an empty text.
 
-    gpt-oss writes marks of its format behind names, Gemini and Kimi the names of libraries before them, and Kimi the
-    number of the call behind.
+    gpt-oss appends marks of its format to names, Gemini and Kimi put the name of a library before them, and Kimi
+    appends the number of the call.
     """
     plain = written.partition("<|")[0].strip()
     bare = LIBRARY.sub("", plain)
@@ -135,7 +135,7 @@ def _rename(value: Any, keys: dict[str, str]) -> Any:
 
 @lru_cache(maxsize=4096)
 def wire_name(name: str) -> str:
-    """Return a tool's name in letters and a length that every provider accepts. Different names stay different."""
+    """Return a name for the tool that every provider accepts. Different names stay different."""
     if NAME.fullmatch(name):
         return name
     plain = re.sub(r"[^a-zA-Z0-9_-]", "_", name[:PLAIN_CHARS]).strip("_") or "tool"
@@ -179,7 +179,7 @@ def _is_same(one: Message, other: Message) -> bool:
 
 def _pair(messages: Iterable[Message], form: Form) -> Iterator[Message]:
     used: set[str] = set()
-    waiting: dict[str, list[str]] = {}  # ids as they are sent, by the call's own
+    waiting: dict[str, list[str]] = {}  # the sent ids of calls without a result, by their original ids
     strays: list[Message] = []
     for given in messages:
         message = _name_parts(given) if given.parts and given.role in (Role.ASSISTANT, Role.TOOL) else given
@@ -230,7 +230,7 @@ def _with_id(message: Message, call_id: str) -> Message:
 
 
 def _name_parts(message: Message) -> Message:
-    """Replace images and files by words, except in a user's message, since no other may hold them."""
+    """Replace a message's images and files by their labels: only a user's message may hold them."""
     labels = " ".join(f"[{_label(part)}]" for part in message.parts)
     return replace(message, text=f"{message.text}\n{labels}".lstrip(), parts=())
 
@@ -242,7 +242,7 @@ def _label(part: Part) -> str:
 def _merge_same_roles(messages: Iterable[Message]) -> Iterator[Message]:
     """Merge consecutive messages of one role. Calls and results do not count as turns."""
     under_way: Message | None = None
-    side = Role.ASSISTANT  # the one that spoke last: the first is the user
+    side = Role.ASSISTANT  # the role of the last turn; this start makes the user begin
     for given in messages:
         if given.tool_calls or given.role is Role.TOOL:
             if under_way is not None:
@@ -274,7 +274,9 @@ def _fit_tool(
     name: str, description: str, strict: bool, parameters: bytes, plain_keys: bool, anchored: bool, most: int
 ) -> ToolSpec | str:
     """Return the tool in a form that providers accept, or the reason why it cannot be offered.
-    ``most`` bounds the description's characters."""
+
+    ``most`` is the longest description in characters; 0 means any.
+    """
     try:
         schema = fit_schema(orjson.loads(parameters), plain_keys=plain_keys, anchored=anchored)
     except Unfit as unfit:
@@ -287,10 +289,10 @@ def _fit_tool(
 
 
 def fit_tools(tools: tuple[ToolSpec, ...], form: Form) -> tuple[tuple[ToolSpec, ...], list[tuple[str, str]]]:
-    """Return the tools that can be offered, and a sentence for the operator about each of the others, by its name."""
+    """Return the tools that can be offered, and for each other tool its name and a sentence for the operator."""
     results: dict[str, ToolSpec] = {}
     left_out: list[tuple[str, str]] = []
-    # The cache would hash and compare the whole form for each tool.
+    # Single values, since the cache would hash and compare the whole form for each tool.
     demands = form.plain_keys, form.anchored, form.description_chars
     for tool in tools:
         made = _fit_tool(tool.name, str(tool.description or ""), tool.strict, _json(tool), *demands)

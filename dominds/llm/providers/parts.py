@@ -1,4 +1,4 @@
-"""Images and files in messages: how they are written, their tokens, and models that cannot see them."""
+"""Images and files in messages: their encoding, their sizes in tokens, and the refusal by models that take none."""
 
 import base64
 import re
@@ -14,7 +14,7 @@ from dominds.llm.provider import RequestRefused
 PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # a page of a PDF
 CHARS_PER_TOKEN = 4
 FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # markers of a JPEG that state its size
-WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xDA)})
+WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xDA)})  # markers of a JPEG without a segment
 
 
 def base64_of(given: Part) -> str:
@@ -26,18 +26,18 @@ def data_url(given: Part) -> str:
 
 
 def ends_with_files(request: Request) -> bool:
-    """Check for images or files in the message to be answered, which no shorter conversation makes smaller."""
+    """Check for images or files after the last answer: if they are too large, no shorter conversation helps."""
     newest = takewhile(lambda message: message.role is not Role.ASSISTANT, reversed(request.messages))
     return any(message.parts for message in newest)
 
 
 def unseen_reason(request: Request, model: ModelInfo) -> str:
-    """Return a sentence for people about why the model cannot take a request's images or files, or an empty text."""
+    """Explain to people why the model cannot take a request's images or files; empty if it can."""
     return blindness({modality_of(given) for message in request.with_parts for given in message.parts}, model)
 
 
 def blindness(wanted: Set[str], model: ModelInfo) -> str:
-    """Return why the model cannot take these modalities (``image``, ``file``), as a sentence, or an empty text."""
+    """Explain to people why the model cannot take these modalities (``image``, ``file``); empty if it can."""
     blind = sorted(wanted - set(model.modalities))
     if not blind:
         return ""
@@ -49,7 +49,7 @@ def blindness(wanted: Set[str], model: ModelInfo) -> str:
 
 
 def refuse_unseen(request: Request, model: ModelInfo) -> None:
-    """Raise ``RequestRefused`` before anything is sent."""
+    """Raise ``RequestRefused`` if the model cannot take the request's images or files."""
     if reason := unseen_reason(request, model):
         raise RequestRefused(reason)
 
@@ -74,7 +74,7 @@ def part_tokens(given: Part, model: ModelInfo) -> int:
 
 
 def _patches(width: int, height: int, patch: int, most: int) -> int:
-    """Return the number of squares. A picture with too many is first made smaller, in its proportions."""
+    """Return the number of squares with sides of ``patch`` pixels. A larger picture is first scaled down."""
     squares = ceil(width / patch) * ceil(height / patch)
     if squares <= most:
         return squares

@@ -1,11 +1,11 @@
 """The contract of all readers of answers, whatever their wire format.
 
-- An end is said by the provider in a word that is known here, by the format's own last event, or by ``[DONE]``
-  behind an answer. A word that tells of a failure raises, and one that nobody knows is never taken for a whole answer.
-- An error raises wherever it stands: in the event, in its choice, in the response that it ends.
-- Keep-alives are skipped, in whichever field they come. What is no JSON otherwise is damage, and raises.
-- A call that a model wrote as text, which its server did not read, is no answer.
-- Text comes as a string or in parts, in pieces or as a whole message, and thinking inside of it is parted from it.
+- An answer ends with a word of the provider that is known here, with the format's last event, or with ``[DONE]`` after
+  some answer. A word for a failure raises, and an answer with an unknown word is never taken for a whole one.
+- An error raises wherever it stands: in the event, in its choice, or in the response.
+- Keep-alives are skipped, in whichever field they come. Anything else that is not JSON is damage, and raises.
+- A call that a model wrote as text, and that its server did not recognise, is no answer.
+- Text may come as a string or in parts, in pieces or as a whole message. Thinking inside it is separated from it.
 """
 
 import re
@@ -31,11 +31,11 @@ log = structlog.get_logger(__name__)
 DONE = b"[DONE]"
 KEEP_ALIVE = re.compile(rb':.*|["[]?(ping|pong|keep[-_ ]?alive|heart[-_ ]?beat|([\w.-]+ )?processing)?["\]]?', re.I)
 KEEP_ALIVE_NAMES = ("ping", "keepalive", "heartbeat")
-KEEP_ALIVE_CHARS = 18  # with what stands between their letters
-# Characters of an answer that are held back where its model thinks, some three lines: thinking without its opening
-# tag is known by its closing one.
+KEEP_ALIVE_CHARS = 18  # the longest form of such a name, with characters between its letters
+# The beginning of an answer, some three lines, is held back if its model may think in the text: thinking without an
+# opening tag is recognised only by its closing tag.
 HELD_CHARS = 200
-ALL_CHARS = 60_000  # for a model that was seen to think so, whose thinking is longer and bounded by memory alone
+ALL_CHARS = 60_000  # the same for a model that was seen to think without an opening tag
 
 _REASONS = {
     FinishReason.STOP: "stop eos eos_token end end_turn complete completed done finished",
@@ -63,11 +63,10 @@ def _plain(word: str) -> str:
 
 
 REASONS = {_plain(word): reason for reason, words in _REASONS.items() for word in words.split()}
-UNCUT = (FinishReason.STOP, FinishReason.STOP_SEQUENCE, FinishReason.OTHER)  # ends that hide a call written as text
-PLAIN_ENDS = (FinishReason.STOP, FinishReason.TOOL_CALLS)  # gateways add them behind a word that says more
+UNCUT = (FinishReason.STOP, FinishReason.STOP_SEQUENCE, FinishReason.OTHER)  # after them a call may stand in the text
+PLAIN_ENDS = (FinishReason.STOP, FinishReason.TOOL_CALLS)  # gateways send them after a word that says more
 NO_ENDS = ("", "null", "none")
-# The provider's own failures: DeepSeek, OpenRouter, vLLM, Zhipu, Google, Cohere, Bedrock, and what gateways make of
-# them.
+# Words for failures: of DeepSeek, OpenRouter, vLLM, Zhipu, Google, Cohere, Bedrock, and of gateways.
 FAILURES = frozenset(
     map(
         _plain,
@@ -80,7 +79,7 @@ FAILURES = frozenset(
 
 
 class Complained(Exception):
-    """Raised for an error that the provider reports inside its stream. ``payload`` is what it sent."""
+    """Raised for an error that the provider reports inside its stream. ``payload`` is the object with the error."""
 
     def __init__(self, payload: Any) -> None:
         super().__init__(f"error inside the stream: {payload}"[:500])
@@ -88,7 +87,7 @@ class Complained(Exception):
 
 
 class Reader(Protocol):
-    """A reader of one wire format's events. ``is_done`` after an explicit end that no further event has to follow."""
+    """A reader of one wire format's events. ``is_done`` is set by an explicit end, after which no event is needed."""
 
     is_done: bool
 
@@ -101,7 +100,7 @@ class Reader(Protocol):
         """Return the outcome, or None if the provider never said that it had finished."""
 
 
-# Owners whose answers began with thinking without its opening tag, as far as this process saw.
+# Owners whose answers were seen, in this process, to begin with thinking without an opening tag.
 _untagged: set[str] = set()
 
 
@@ -113,7 +112,7 @@ def forget() -> None:
 class AnswerReader(ABC):
     """The common part of the readers of all formats.
 
-    A subclass reads the documents of its format, and tells which calls, counts and pieces have come so far.
+    A subclass reads the documents of its format, and returns the calls, counts and pieces that have come so far.
     ``is_thinking`` says that the model may think without an opening tag.
     """
 
@@ -124,16 +123,16 @@ class AnswerReader(ABC):
         self._tags = ThinkTags(held)
         self.offered = frozenset([wire_name(tool.name) for tool in request.tools])
         self.chars = 0  # characters of the answer's text that were released
-        self._texts: list[str] = []  # pieces of that text, where a call may stand in it
-        self._thoughts: list[str] = []  # the same of the thinking
-        self.has_thought = False  # the model thinks in a field of its own
-        self.end = ""  # the provider's word for it
-        self.counts: dict[str, Any] = {}  # counts of tokens as they were reported
+        self._texts: list[str] = []  # pieces of that text, kept only if tools are offered: a call may stand in it
+        self._thoughts: list[str] = []  # pieces of the thinking, kept for the same reason
+        self.has_thought = False  # whether thinking came in a field of its own
+        self.end = ""  # the provider's word for the end
+        self.counts: dict[str, Any] = {}  # token counts as they were reported
         self.has_ended = False  # set by the format's own last event
         self.is_done = False
         self._is_marked_done = False
 
-    # -- what a format says
+    # -- what each format defines
 
     @abstractmethod
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
@@ -151,7 +150,7 @@ class AnswerReader(ABC):
     def pieces(self) -> Iterable[Piece]:
         """Yield the pieces of the answer that go back to the provider unchanged."""
 
-    # -- what holds for all
+    # -- what all formats share
 
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
         if event.data.strip() == DONE:
@@ -182,12 +181,12 @@ class AnswerReader(ABC):
         self.end = word
 
     def note_native_end(self, word: Any) -> None:
-        """Note the word of the server behind a gateway where it tells of an end that the gateway's own word hides."""
+        """Note the word of the server behind a gateway, if it says more than the gateway's own."""
         if isinstance(word, str) and (is_failure(word) or _reason_of(word) not in (*PLAIN_ENDS, FinishReason.OTHER)):
             self.note_end(word)
 
     def note_counts(self, reported: Any) -> None:
-        """Note the last count of each kind. A later 0 or null replaces none, since some gateways end with either."""
+        """Note the latest count of each kind. A later 0 or null is ignored, since some gateways end with either."""
         for name, value in reported.items() if isinstance(reported, dict) else ():
             if value is not None and (value or name not in self.counts):
                 self.counts[name] = value
@@ -202,7 +201,7 @@ class AnswerReader(ABC):
         return self._count(self._tags.feed(text)) if text else []
 
     def take_back(self) -> list[StreamEvent]:
-        """Take back the answer's text so far, with what is held of it, to say another one."""
+        """Take back the answer's text so far, including the part that is held, so that another one can be said."""
         list(self._tags.close())
         return self._count(iter([Rethought()])) if self.chars else []
 
@@ -252,7 +251,7 @@ class AnswerReader(ABC):
         )
 
     def _refuse_written_call(self) -> None:
-        """Raise ``Complained`` if the answer, or thinking without an answer, ends with a call that is mere text."""
+        """Raise ``Complained`` if the answer, or thinking without an answer, ends with a call in the form of text."""
         if name := call_written_in("".join(self._texts if self.chars else self._thoughts), self.offered):
             words = (
                 f"the call of {name} came as text, which its server did not read as a call. Where this goes on, set up "
@@ -265,7 +264,7 @@ class AnswerReader(ABC):
         if is_failure(self.end):
             raise Complained({"error": {"message": f"it ended its answer with {self.end!r}", "code": "server_error"}})
         reason = _reason_of(self.end) if self.end else FinishReason.TOOL_CALLS if calls else FinishReason.STOP
-        if reason is FinishReason.TOOL_CALLS and not calls:  # they were lost on the way
+        if reason is FinishReason.TOOL_CALLS and not calls:  # the calls were lost
             reason = FinishReason.OTHER
         if reason is FinishReason.OTHER:
             log.warning("unknown_end", owner=self.owner.name, end=self.end[:80])
@@ -275,8 +274,9 @@ class AnswerReader(ABC):
 
 
 def document_of(event: ServerEvent) -> dict[str, Any] | None:
-    """Return the event's object, or None for an event that only keeps the connection open. Raises ``Complained`` for an
-    error, and ``NotJson`` for damage.
+    """Return the event's object, or None for a keep-alive.
+
+    Raises ``Complained`` for an error, and ``NotJson`` for damage.
     """
     if _is_empty(event):
         return None
@@ -294,7 +294,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
         raise NotJson("not an object")
     if event.name:
         document.setdefault("type", event.name)
-    # Each piece of an answer comes here: few have more than one of these fields, and most hold a longer word.
+    # This runs for each piece of an answer. Few have more than one of these fields, and most of them hold longer words.
     for name in NAMING:
         if (word := document.get(name)) and _names_keep_alive(word):
             return None
@@ -305,7 +305,7 @@ def document_of(event: ServerEvent) -> dict[str, Any] | None:
 
 
 NAMING = ("type", "event", "object", "status")  # fields that say what an event is
-HOLDERS = ("delta", "message", "response")  # objects of an event that may hold an error in place of an answer
+HOLDERS = ("delta", "message", "response")  # objects of an event that may hold an error instead of an answer
 
 
 def refuse_errors(*objects: Any) -> None:
@@ -328,26 +328,26 @@ def _reason_of(word: str) -> FinishReason:
 
 
 def _words_of(word: str) -> tuple[str, ...]:
-    """Return an end's word, and its parts where it has two, as Google's ``function_call_filter: ...``."""
+    """Return an end's word, and its parts around a colon, as in Google's ``function_call_filter: ...``."""
     return (_plain(word), *map(_plain, word.split(":")[::-1])) if ":" in word else (_plain(word),)
 
 
 def is_keep_alive(event: ServerEvent) -> bool:
-    """Check whether an event certainly tells nothing but that the server is alive."""
+    """Check for an event that is certainly only a keep-alive."""
     return _is_empty(event) or bool(event.name and _names_keep_alive(event.name))
 
 
 def _names_keep_alive(word: Any) -> bool:
-    """Check a word that says what an event is. Most are longer, so that their letters need not be looked at."""
+    """Check whether an event's type is that of a keep-alive. The length is tested first: most types are longer."""
     return isinstance(word, str) and 0 < len(word) <= KEEP_ALIVE_CHARS and _plain(word) in KEEP_ALIVE_NAMES
 
 
 def _is_empty(event: ServerEvent) -> bool:
-    """Check for a word that keeps the connection open, which no object is: nearly all events are objects."""
+    """Check for data that is only a keep-alive. Objects, as nearly all events are, are excluded first."""
     return not event.data.startswith(b"{") and bool(KEEP_ALIVE.fullmatch(event.data.strip()))
 
 
-# Types of parts, by their letters: of thinking, and of what says nothing of its own. All others are text.
+# Types of parts, by their letters: those of thinking, and those without text of the answer. All others are text.
 THOUGHT_PART = re.compile("think|thought|reasoning|summary|analysis")
 SILENT_PART = re.compile(
     "reference|citation|image|audio|video|file|document|tool|search|redacted|signature|compaction|container"
@@ -356,7 +356,7 @@ INSIDE = ("text", "thinking", "think", "reasoning", "reasoning_content", "refusa
 
 
 def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
-    """Yield the texts of a content, which is a string, a part, or a list of both, with whether each is thinking."""
+    """Yield each text of a content, and whether it is thinking. A content is a string, a part, or a list of both."""
     match content:
         case str():
             yield content, False
@@ -374,7 +374,7 @@ def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list, or the one that stands in its place, without what some servers put beside them."""
+    """Return the objects of a list, or a single object as a list. Other entries, as some servers send, are left out."""
     entries = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
     return [entry for entry in entries if isinstance(entry, dict)]
 
@@ -399,7 +399,7 @@ def arguments_in(value: Any) -> str:
 
 
 def whole_number(value: Any) -> int | None:
-    """Read a place that a server counts as 1, 1.0 or "1", or return None."""
+    """Read an index that a server may write as 1, 1.0 or "1"; None for anything else."""
     if isinstance(value, bool):
         return None
     if isinstance(value, float) and value.is_integer():
@@ -410,7 +410,7 @@ def whole_number(value: Any) -> int | None:
 
 
 def _one_each(call: ToolCall) -> Iterator[ToolCall]:
-    """Yield a call, or several if its arguments hold those of several."""
+    """Yield the call, or several calls if its arguments are several objects."""
     objects = [] if is_whole(call.arguments) else objects_in(call.arguments)
     first, *others = objects or [call.arguments]
     yield call if first == call.arguments else ToolCall(call.id, call.name, first)

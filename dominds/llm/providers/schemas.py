@@ -1,8 +1,8 @@
-"""The shape of a tool's JSON schema that all providers accept: an object at its root, with properties and without
-choices.
+"""Conversion of tools' JSON schemas to a form that all providers accept.
 
-Whatever else a schema says is put into words or left out, and the model's arguments are checked against the whole
-schema when they come. References are replaced by their targets, except where a schema contains itself.
+Its root is an object with properties and without choices. Everything else in a schema becomes words in a description,
+or is left out: the model's arguments are checked against the original schema. References are replaced by their targets,
+except where a schema contains itself.
 """
 
 import hashlib
@@ -19,11 +19,10 @@ from dominds.llm.json_text import dump
 PLAIN_KEY = re.compile(r"[a-zA-Z0-9_.-]{1,64}")  # Anthropic
 TYPES = ("object", "array", "string", "number", "integer", "boolean", "null")
 CHOICES = ("anyOf", "oneOf", "allOf")
-INNER = ("items", *CHOICES)  # schemas within one, beside its properties
-MOST_PARTS = 5_000  # of one schema; a larger one has no place in a context
-DEEPEST = 40
-# Look-around, references back and classes of Unicode: several servers turn patterns into grammars, and know none of
-# them.
+INNER = ("items", *CHOICES)  # keywords whose values are schemas, besides properties
+MOST_PARTS = 5_000  # in one schema; a larger one would fill the context
+DEEPEST = 40  # levels of nested schemas
+# Look-around, back references and Unicode classes: several servers turn patterns into grammars, and know none.
 ODD_PATTERN = re.compile(r"\(\?(?!:)|\\[1-9pPkKAzZ]|[*+?}]\+")
 
 
@@ -37,8 +36,8 @@ Schema = dict[str, Any]
 def fit_schema(schema: Any, *, plain_keys: bool = False, anchored: bool = False) -> Schema:
     """Return a schema that providers accept. Raises ``Unfit``.
 
-    ``plain_keys`` renames properties, which ``original_keys`` undoes. ``anchored`` drops patterns that do not say where
-    they begin and end.
+    ``plain_keys`` renames properties whose names a provider refuses; ``original_keys`` maps them back. ``anchored``
+    moves patterns without ``^`` and ``$`` into descriptions.
     """
     if not isinstance(schema, Mapping):
         raise Unfit("its schema is no object")
@@ -54,7 +53,7 @@ def wire_key(key: str) -> str:
 
 @lru_cache(maxsize=1024)
 def original_keys(schema: bytes) -> dict[str, str]:
-    """Map the names of properties that ``plain_keys`` renamed to the original ones."""
+    """Map the new names of properties that ``plain_keys`` renames to the original ones."""
     keys: dict[str, str] = {}
     _collect(orjson.loads(schema), keys)
     return keys
@@ -71,7 +70,7 @@ def _collect(part: Any, keys: dict[str, str]) -> None:
 
 
 def close_objects(schema: Any) -> Any:
-    """Return the schema with each object closed that names its properties, as strict mode requires."""
+    """Return the schema with ``additionalProperties: false`` in each object that names properties, for strict mode."""
     if isinstance(schema, list):
         return [close_objects(part) for part in schema]
     if not isinstance(schema, dict):
@@ -84,7 +83,7 @@ def close_objects(schema: Any) -> Any:
 
 
 def is_closed(schema: Any) -> bool:
-    """Check that no object in the schema takes properties it does not name, as is needed to hold calls to it."""
+    """Check that no object in the schema allows properties that it does not name, as strict mode requires."""
     if isinstance(schema, list):
         return all(map(is_closed, schema))
     if not isinstance(schema, dict):
@@ -103,12 +102,12 @@ class _Fitting:
     parts: int = field(default=0)
 
     def fit(self, part: Any, within: tuple[str, ...], depth: int) -> Schema:
-        """Return one schema in the accepted shape. ``within`` are the references that lead to it."""
+        """Return one schema in the accepted form. ``within`` are the references that led to it."""
         self.parts += 1
         if self.parts > MOST_PARTS or depth > DEEPEST:
             raise Unfit(f"its schema has more than {MOST_PARTS:,} parts, or is nested too deeply")
         if not isinstance(part, dict):
-            return {}  # true and false: anything, and what the tool refuses by itself
+            return {}  # true allows anything; for false the tool itself refuses the value
         if "$ref" in part:
             return self._follow_references(part, within, depth)
         result: Schema = {}
@@ -134,12 +133,12 @@ class _Fitting:
         except Unfit:
             if depth == 0:
                 raise
-            return self.fit(beside, within, depth + 1)  # anything: the tool itself refuses what it does not take
+            return self.fit(beside, within, depth + 1)  # allows anything; the tool itself refuses wrong values
         result = self.fit(target, (*within, reference), depth + 1)
         return {**result, **self.fit(beside, within, depth + 1)} if beside else result
 
     def _add(self, result: Schema, name: str, value: Any, within: tuple[str, ...], depth: int) -> None:
-        """Add one keyword of a schema, if providers know it and its value is sound."""
+        """Add one keyword to ``result``, if providers know it and its value is valid."""
         match name:
             case "type" if isinstance(value, str) and value.lower() in TYPES:  # Google writes them in capitals
                 result[name] = value.lower()
@@ -196,12 +195,12 @@ def _types_of(schema: Schema) -> list[str]:
 
 
 def _is_never(schema: Any) -> bool:
-    """Check for a schema that nothing fits, as Zod writes beside the schema of what may be left out."""
+    """Check for a schema that no value matches. Zod adds one to the choices of an optional value."""
     return schema is False or schema == {"not": {}}
 
 
 def _keep_possible_values(schema: Schema) -> None:
-    """Leave out values of an ``enum`` that its types rule out or that it repeats, as OpenAI refuses both."""
+    """Remove values of an ``enum`` that its types exclude or that it repeats, since OpenAI refuses both."""
     if "enum" not in schema:
         return
     types = _types_of(schema)
@@ -280,10 +279,10 @@ def _target(root: Schema, reference: Any) -> Any:
 
 
 def _as_root(schema: Schema) -> Schema:
-    """Return an object with properties.
+    """Return the schema as an object with properties.
 
-    A choice at the root is replaced by the properties of all its branches, of which those are required that every
-    branch requires.
+    A choice at the root is replaced by the properties of all its branches. A property is required if every branch
+    requires it; for ``allOf``, if any does.
     """
     kinds = schema.get("type", "object")
     if kinds != "object" and "object" not in kinds:

@@ -1,21 +1,22 @@
 """The YAML file that a scripted provider plays::
 
-    usage: estimate            # default of its steps: estimate (default), none, or {prompt_tokens, completion_tokens}
+    usage: estimate            # default of the steps: estimate (default), none, or {prompt_tokens, completion_tokens}
     chars_per_token: 4         # for estimates; chunk_chars: 12, chunk_delay_ms: 0 and delay_ms: 0 are defaults, too
     steps:
       - match: "context health"   # a regular expression, searched in the newest messages
         text: "I clear my mind."
         tool_calls: [{name: clear_mind, arguments: {reminder_content: "Go on with step 3."}}]
       - text: "Hello, you said: {{last_user}}"
-        needs: web_search         # left out where the request offers no tool of this name
+        needs: web_search         # the step is skipped if the request offers no tool of this name
         repeat: 1                 # the text, this many times over: to fill a context
-        reasoning: "They greet me."  # thought before the text
-        finish: refusal           # why it stops, where that is neither the text's end nor its calls
+        reasoning: "They greet me."  # comes before the text
+        finish: refusal           # the reason for the end, if it is neither "stop" nor "tool_calls"
         usage: {prompt_tokens: 1200, completion_tokens: 80}
       - error: overloaded         # or {kind, message, retry_after}; after the step's text, if it has one
 
-The first step whose ``match`` is found (case matters, a dot spans lines) in what came after the model's last answer is
-taken. Otherwise the steps without ``match`` are taken in order, by the request's cursor; the last one repeats.
+The first step is taken whose ``match`` is found (case matters, a dot spans lines) in the messages after the model's
+last answer. If there is none, the steps without ``match`` are taken in order, by the request's cursor; the last one
+repeats.
 """
 
 import re
@@ -79,7 +80,7 @@ ERRORS: dict[str, type[ProviderError]] = {
 
 @dataclass(frozen=True, slots=True)
 class ScriptedUsage:
-    """A step's report: fixed counts as written, without any check, or else an estimate or nothing by its ``kind``."""
+    """A step's report. ``kind`` is estimate, none or fixed. Fixed counts are reported as the script states them."""
 
     kind: str = "estimate"
     prompt: Any = None
@@ -116,11 +117,11 @@ class Script:
 
 
 class BadScript(ValueError):
-    """Raised for a script that cannot be played. The text names the path inside it and the reason."""
+    """Raised for a script that cannot be played. The message names the place in the script and the reason."""
 
 
 def load_script(path: Path) -> Script:
-    """Return the script in a file, read again when the file changes. Raises ``BadScript`` or ``BadYaml``."""
+    """Return the script in a file, which is read again if it has changed. Raises ``BadScript`` or ``BadYaml``."""
     try:
         stat = path.stat()
     except OSError as error:

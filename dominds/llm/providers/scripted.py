@@ -1,5 +1,4 @@
-"""A provider without a model: it answers by a script, see ``script_file``.
-For demos, tests and anyone without a key."""
+"""A provider without a model, for demos, tests and anyone without a key: it plays a script, see ``script_file``."""
 
 import json
 import re
@@ -20,7 +19,7 @@ from dominds.llm.stream import Finished, FinishReason, ReasoningDelta, Started, 
 from dominds.llm.usage import UsageReport, UsageUnavailable, usage_from
 from dominds.yaml_file import BadYaml
 
-RECALLED = "[Recalled by the runtime"  # how ``remediation.recall`` heads what it brings back
+RECALLED = "[Recalled by the runtime"  # the first words of the message with recalled turns, see ``remediation.recall``
 ANSWER = re.compile(r"^\[(\d+) ask_human[^\]]*\] (.+)$", re.MULTILINE)  # a person's answer among recalled turns
 SCRIPTS = Path(__file__).parent / "scripts"  # shipped ones, by name
 
@@ -50,15 +49,15 @@ def newest_messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
 
 
 def is_recalled(message: Message) -> bool:
-    """Check for earlier passages that the runtime brought back, which are nothing new to answer."""
+    """Check for the message with recalled turns, which holds nothing new to answer."""
     return message.role is Role.USER and message.text.startswith(RECALLED)
 
 
 def text_of(step: Step, script: Script, request: Request) -> str:
     """Return the text of a step.
 
-    ``{{last_user}}`` stands for the newest message, ``{{tokens}}`` for the size of the request as it will be reported,
-    and ``{{recalled}}`` for a person's answer that the runtime brought back.
+    ``{{last_user}}`` stands for the newest message, ``{{tokens}}`` for the request's size as it will be reported, and
+    ``{{recalled}}`` for a person's answer among recalled turns.
     """
     spoken = (m.text for m in reversed(request.messages) if m.role is Role.USER and not is_recalled(m))
     text = step.text.replace("{{last_user}}", next(spoken, ""))
@@ -81,9 +80,7 @@ def tokens_of(script: Script, request: Request) -> int:
 
 
 def usage_of(step: Step, script: Script, request: Request, answer_chars: int) -> UsageReport:
-    """Return the step's report. An estimate follows the size of the whole request, and counts as reported here, since
-    no real model is involved.
-    """
+    """Return the step's report. An estimate by the size of the request counts as reported, since there is no model."""
     if step.usage.kind == "none":
         return UsageUnavailable("the script reports none")
     if step.usage.kind == "fixed":
@@ -92,7 +89,7 @@ def usage_of(step: Step, script: Script, request: Request, answer_chars: int) ->
 
 
 def size_chars(request: Request) -> int:
-    """Return the characters of a whole request: instructions, messages with their calls, and tool schemas."""
+    """Count the characters of a whole request: instructions, messages with their calls, and tool schemas."""
     tools = sum(len(tool.name) + len(tool.description) + len(dump(tool.parameters)) for tool in request.tools)
     return len(request.instructions) + chars_of(request.messages) + tools
 
@@ -125,7 +122,7 @@ class ScriptedStream:
 
     @property
     def body(self) -> bytes:
-        """Return the request without epoch and cursor, which no model sees."""
+        """Return the request as JSON, without epoch and cursor, which no model sees."""
         asked = self._request
         shown = {
             "model": asked.model,

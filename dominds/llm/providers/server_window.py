@@ -1,4 +1,4 @@
-"""Reading of servers' own APIs, with short time-outs and briefly cached answers."""
+"""Reader of servers' own APIs, with short time-outs and a cache of answers."""
 
 import threading
 import time
@@ -21,13 +21,13 @@ from dominds.llm.json_text import NotJson, dump, parse
 ANSWER_SECONDS = 3.0
 ADDRESS = "its address (under Models, or in the server's configuration)"
 CACHE_SECONDS = 2.0  # a model may be reloaded with another window at any moment
-FAILURE_SECONDS = 60.0  # longest wait before a server is asked again for what it did not tell
+FAILURE_SECONDS = 60.0  # the longest time for which a failure is cached
 ANTHROPIC_VERSION = "2023-06-01"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerAnswer:
-    """The answer at a URL, read at ``read_at`` in monotonic seconds, or the reason why it is of no use."""
+    """The document at a URL, or the reason why it cannot be used. ``read_at`` is in monotonic seconds."""
 
     read_at: float
     document: Any = None
@@ -42,7 +42,7 @@ _any_age = ContextVar("any_age", default=False)
 
 @contextmanager
 def of_any_age() -> Iterator[None]:
-    """Accept answers of any age within the block, so that a server is asked only if it never was."""
+    """Accept cached answers of any age within the block, so that only servers without an answer are asked."""
     before = _any_age.set(True)
     try:
         yield
@@ -68,7 +68,7 @@ def read(
 ) -> ServerAnswer:
     """Return the JSON at ``url``, read by GET, or by POST with ``ask``.
 
-    ``server`` is the name by which people know the software. An answer is valid for ``seconds``, or else for
+    ``server`` is the name by which people know the software. An answer is cached for ``seconds``, by default for
     ``CACHE_SECONDS``.
     """
     about = (url, key, dump(ask) if ask else b"")
@@ -83,14 +83,14 @@ def read(
 
 
 def _lifetime(known: ServerAnswer, seconds: float | None) -> float:
-    """Return the seconds for which an answer is valid."""
+    """Return the seconds for which an answer is cached."""
     if seconds is None:
         return CACHE_SECONDS
     return min(seconds, FAILURE_SECONDS) if known.failure else seconds
 
 
 def forget() -> None:
-    """Forget all answers, so that everything is read again."""
+    """Empty the cache of answers."""
     with _lock:
         _answers.clear()
 
@@ -147,7 +147,7 @@ def strange(url: str, server: str) -> str:
 
 
 def root_of(base_url: str) -> str:
-    """Return the server's root, where its own API stands beside ``/v1``."""
+    """Return the server's root, where its own API stands next to ``/v1``."""
     parts = urlsplit(base_url)
     return f"{parts.scheme}://{parts.netloc}"
 
@@ -168,7 +168,7 @@ def list_entries(
 
 
 def tokens_in(value: Any) -> int | None:
-    """Return a window in tokens, or None."""
+    """Return a valid number of tokens, or None."""
     return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
 
 

@@ -1,13 +1,14 @@
-"""Parser of thinking that a server leaves in the answer's text, between tags."""
+"""Parser that separates thinking from an answer, for servers that leave it between tags in the text."""
 
 import re
 from collections.abc import Iterator
 
 from dominds.llm.stream import ReasoningDelta, Rethought, TextDelta
 
-# mm: MiniMax; seed: ByteDance; thought: Google; the last two as Open WebUI knows them
+# mm: MiniMax; seed: ByteDance; thought: Google; the last two are taken from Open WebUI
 NAMES = ("think", "mm:think", "seed:think", "thinking", "thought", "reason", "reasoning")
-# By opening tag; the others are Mistral's, Moonshot's, OpenThinker's, Cohere's, and gpt-oss' without its parser.
+# Closing tags by opening tag. Those added below are of Mistral, Moonshot, OpenThinker, Cohere, and of gpt-oss on a
+# server without its parser.
 CLOSING = {f"<{form}>": f"</{form}>" for name in NAMES for form in (name, name.upper(), name.title())}
 CLOSING |= {
     "[THINK]": "[/THINK]",
@@ -19,11 +20,11 @@ CLOSING |= {
         "<|end|><|start|>assistant<|channel|>final<|message|>",
     ),
 }
-# What gpt-oss writes before an answer without thinking.
+# The marks that gpt-oss writes before an answer without thinking.
 ANSWERS = ("<|channel|>final<|message|>", "<|start|>assistant<|channel|>final<|message|>")
-# Few pieces of an answer hold one of these, and only those are compared with each tag.
+# Only pieces with one of these characters, which are few, are compared with each tag.
 TAG_START = re.compile("[" + re.escape("".join(sorted({tag[0] for tag in CLOSING.values()}))) + "]")
-QUOTES = "`\"'“‘«"  # before a tag that the answer speaks of
+QUOTES = "`\"'“‘«"  # a tag after one of these is quoted
 FENCE = "```"
 
 Parted = TextDelta | ReasoningDelta | Rethought
@@ -32,23 +33,23 @@ Parted = TextDelta | ReasoningDelta | Rethought
 class ThinkTags:
     """A parser that takes a text's pieces in order by ``feed``, and ends by ``close``.
 
-    A tag counts only at the beginning of the text and right behind a closing tag, since an answer may talk about tags.
-    Where a template writes the opening tag, the text begins inside the thinking, and the first closing tag shows that
-    everything before it was thought. The first ``held`` characters wait for such a tag; text released before it comes
-    is taken back by ``Rethought``.
+    An opening tag counts only at the beginning of the text and right after a closing tag, since an answer may talk
+    about tags. If a template writes the opening tag, the text begins with thinking, and only the first closing tag
+    shows it. The first ``held`` characters are held back for such a tag. Text that was released before it comes is
+    taken back by ``Rethought``.
     """
 
     def __init__(self, held: int = 0) -> None:
         self._held = held
-        self._rest = ""  # held back: it may become a tag, or prove to be thinking
-        self._searched = 0  # so much of that has no closing tag in it
-        self._said: list[str] = []  # released text that may yet prove to be thinking
-        self._closing = ""  # the closing tag of the thinking under way
-        self._begins = False  # nothing of it has come yet
-        self._has_thought = False
-        self._is_text = False  # it did not begin with a tag, and a closing one may come
-        self._is_plain = False  # no tag counts any more
-        self.was_untagged = False
+        self._rest = ""  # text that is held back: it may become a tag, or prove to be thinking
+        self._searched = 0  # characters of ``_rest`` that were searched for a closing tag
+        self._said: list[str] = []  # released text that may prove to be thinking
+        self._closing = ""  # the closing tag that ends the present thinking; empty outside of thinking
+        self._begins = False  # whether the present thinking has no text yet
+        self._has_thought = False  # whether any thinking was found
+        self._is_text = False  # whether the text began without a tag, so that a closing tag may come
+        self._is_plain = False  # whether the rest is the answer, in which no tag counts
+        self.was_untagged = False  # whether thinking came without an opening tag
 
     def hold_nothing(self) -> None:
         """Hold nothing back, since thinking comes in a field of its own."""
@@ -79,7 +80,7 @@ class ThinkTags:
                 return
 
     def close(self) -> Iterator[Parted]:
-        """Yield what was held back; white space alone is no answer."""
+        """Yield the text that was held back. White space alone is no answer."""
         rest, self._rest = self._rest, ""
         if self._closing and rest:
             yield ReasoningDelta(rest)
@@ -111,7 +112,7 @@ class ThinkTags:
             yield TextDelta(text)
 
     def _hold_or_release(self) -> Iterator[Parted]:
-        """Treat text that may yet turn out to be thinking."""
+        """Hold, release or take back text that may turn out to be thinking."""
         tags = CLOSING.values() if TAG_START.search(self._rest, self._searched) else ()
         found = [(place, tag) for tag in tags if (place := self._rest.find(tag, self._searched)) >= 0]
         if found:
@@ -139,7 +140,7 @@ class ThinkTags:
             yield TextDelta(text)
 
     def _take_thinking(self) -> tuple[str, bool]:
-        """Return text that is certainly thinking, and whether its end has come."""
+        """Return the text that is certainly thinking, and whether the closing tag has come."""
         if self._begins:
             self._rest = self._rest.lstrip("\n")
             self._begins = not self._rest
@@ -153,12 +154,12 @@ class ThinkTags:
 
 
 def _speaks_of_tags(text: str) -> bool:
-    """Check whether an answer quotes the closing tag that follows this text."""
+    """Check whether an answer that begins with ``text`` only talks about the closing tag that follows."""
     return is_quoted(text) or any(tag in text for tag in CLOSING)
 
 
 def is_quoted(before: str) -> bool:
-    """Check whether what follows this text stands in quotation marks or in a block of code."""
+    """Check whether the text after ``before`` stands in quotation marks or in a block of code."""
     return before.endswith(tuple(QUOTES)) or before.count(FENCE) % 2 == 1
 
 

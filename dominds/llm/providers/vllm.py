@@ -1,4 +1,4 @@
-"""vLLM and SGLang: OpenAI's wire, with the window in the list of models."""
+"""vLLM and SGLang: chat completions, with the window in the list of models."""
 
 from dominds.llm.models.model import LimitUnavailable, LoadedLimit, ProviderKind
 from dominds.llm.providers import openai_chat

@@ -15,9 +15,9 @@ from dominds.llm.provider import AnswerTooLarge, MalformedStream, ProviderError
 from dominds.llm.providers.reading import Complained, Reader, is_keep_alive
 from dominds.llm.stream import Finished, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 
-HEAD_BYTES = 4096  # kept of an answer until it proves to be a stream, to say what it was instead
+HEAD_BYTES = 4096  # the beginning of an answer that is kept, so that an error can quote it if it is no stream
 CHECK_ADDRESS = "Check its address (under Models, or in the server's configuration), which mostly ends in /v1."
-WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # errors of readers over a field that is not what the format says
+WRONG_SHAPE = (TypeError, AttributeError, KeyError)  # a reader raises these for a field that breaks its format
 
 
 class WireStream:
@@ -52,7 +52,7 @@ class WireStream:
             self._exchange.close()
 
     async def _follow(self, take: Callable[[StreamEvent], object]) -> None:
-        """Take the events of the body up to its explicit end."""
+        """Pass on the events of the body up to its explicit end."""
         exchange, parser, head, is_stream = self._exchange, SseParser(self._provider), b"", False
         while chunk := await exchange.chunk():
             if not is_stream:
@@ -74,10 +74,10 @@ class WireStream:
     def _take_all(self, event: ServerEvent, take: Callable[[StreamEvent], object]) -> None:
         for piece in self._read(event):
             take(self._count(piece))
-            self._exchange.raise_if_cut()  # whoever takes may have had enough
+            self._exchange.raise_if_cut()  # ``take`` may have aborted the call
 
     def _count(self, piece: StreamEvent) -> StreamEvent:
-        """Count the event and pass it on. Raises ``AnswerTooLarge``, and leaves in place what was taken before."""
+        """Count the event's characters and return it. Raises ``AnswerTooLarge``."""
         match piece:
             case TextDelta(text):
                 self._text_chars += len(text)
@@ -119,7 +119,7 @@ class WireStream:
             raise self._other_format(error) from error
         if finished is None:
             raise MalformedStream(f"{self._provider} closed its answer without saying that it was finished.")
-        # Some formats repeat the whole answer in their last event, where no piece of it was counted.
+        # Calls may come only in the last event, as a whole, so that no piece of them was counted.
         self._exchange.keep_within(budgets.CALLS, len(finished.tool_calls))
         self._exchange.keep_within(budgets.ARGUMENT_CHARS, sum(len(call.arguments) for call in finished.tool_calls))
         return finished

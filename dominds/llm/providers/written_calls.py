@@ -1,7 +1,7 @@
-"""Calls that a model wrote as text, in a format that its server does not read. Nothing runs, and the answer looks
+"""Recognition of calls that a model wrote as text and that its server did not read: nothing runs, and the answer looks
 whole.
 
-It happens where a server lacks the parser for its model, and now and then to hosted models.
+This happens if a server lacks the parser for its model, and sometimes with hosted models.
 """
 
 import re
@@ -11,8 +11,8 @@ from dominds.llm.providers.outgoing import named_tool
 from dominds.llm.providers.think_tags import is_quoted
 
 BAR = "[|\uff5c\u2016]"  # DeepSeek's bars have three forms
-OBJECT = r"[^<>]{0,4000}?\"name\"\s*:\s*\""  # of a call in JSON, up to the name of the tool
-# What stands before the name of a tool.
+OBJECT = r"[^<>]{0,4000}?\"name\"\s*:\s*\""  # a call in JSON, up to the name of the tool
+# The forms of text before the name of a tool.
 BEFORE = (
     rf"<\|?tool_call\|?>(?:\s*(?:<function=|call:|functions\.)|{OBJECT}|\s*)",  # Hermes, Qwen, GLM, Gemma
     r"<\|tool_call_begin\|>\s*",  # Kimi
@@ -24,15 +24,15 @@ BEFORE = (
     r"(?:<\|channel\|>|\A\s*)commentary\s+to=(?=functions\.)",  # gpt-oss
 )
 CALL = re.compile(rf"(?:{'|'.join(BEFORE)})([\w.:-]{{1,80}})")
-# gpt-oss loses the name of the tool now and then. Nothing else of its answers begins so.
+# gpt-oss sometimes loses the name of the tool. Only calls begin in this way.
 NAMELESS = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>commentary\b")
-PUNCTUATION = re.compile(r"<[^<>]*>|[\]}]|```")  # what ends a call, or one of its arguments
+PUNCTUATION = re.compile(r"<[^<>]*>|[\]}]|```")  # the end of a call, or of one of its arguments
 
 
 def call_written_in(text: str, offered: Collection[str]) -> str:
-    """Return the offered tool whose call ends the text, "a tool" for a call without its name, or an empty text.
+    """Return the offered tool whose call ends the text, "a tool" for a call without a name, or an empty text.
 
-    What is quoted, or followed by words, is talk about calls.
+    A call that is quoted, or that words follow, is only talked about.
     """
     calls = list(CALL.finditer(text)) if offered else []
     if offered and not calls and NAMELESS.match(text):
