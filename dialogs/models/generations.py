@@ -90,6 +90,9 @@ class Generation(models.Model):
     skipped_calls = models.PositiveSmallIntegerField(default=0, help_text="calls beside an accepted clear, not run")
     error_kind = models.CharField(max_length=24, blank=True)
     error = models.TextField(blank=True)
+    provider_fields = models.JSONField(
+        null=True, help_text="what else the provider said, for programs: HTTP status of a refusal, fields of an answer"
+    )
     first_token_ms = models.PositiveIntegerField(null=True)
     finished_at = models.DateTimeField(null=True)
 

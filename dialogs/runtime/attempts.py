@@ -7,7 +7,9 @@ from decimal import Decimal
 from functools import partial
 from operator import attrgetter
 from random import random
+from typing import Any
 
+import orjson
 from django.db.models.functions import Now
 from django.utils import timezone
 
@@ -23,8 +25,10 @@ from dialogs.runtime.stream_reply import Reply
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
+from dominds import budgets
 from dominds.db.prepared import insert, update
 from dominds.llm.circuit_breaker import OpenCircuit
+from dominds.llm.json_text import dump
 from dominds.llm.models.prices import Price, cost_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health import recording
@@ -170,18 +174,28 @@ def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> N
         context_state.request_parts = named
 
 
+def _storable_fields(reply: Reply) -> dict[str, Any] | None:
+    if reply.error:
+        return {"status": reply.error.status} if reply.error.status else None
+    text = dump(reply.fields)
+    is_storable = len(text) <= budgets.FIELDS_BYTES.most and b"\\u0000" not in text
+    return orjson.loads(text) or None if is_storable else None
+
+
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
     """End the generation's row, with an unknown snapshot if it broke off. Raises ``AlreadyEnded`` if it had ended."""
     generation, usage = attempt.generation, reply.usage
     generation.outcome, generation.finished_at = outcome, timezone.now()
     generation.cursor, generation.finish_reason = reply.cursor, reply.finish_reason[:40]
     generation.first_token_ms = reply.first_token_ms
+    generation.provider_fields = _storable_fields(reply)
     set_usage(change, generation, usage, attempt.prices)
     if reply.error:
         generation.error_kind, generation.error = reply.error.kind, str(reply.error)
     elif reply.aborted:
         generation.error_kind, generation.error = "context_full", reply.aborted
-    names = ENDED_COLUMNS if isinstance(usage, Usage) else (*ENDED_COLUMNS, "est_tokens")
+    unusual = {"est_tokens": not isinstance(usage, Usage), "provider_fields": bool(generation.provider_fields)}
+    names = (*ENDED_COLUMNS, *(name for name, is_set in unusual.items() if is_set))
     columns = {name: getattr(generation, name) for name in names}
     if not update(Generation, {"id": generation.pk, "outcome": Generation.Outcome.RUNNING}, columns):
         raise AlreadyEnded

@@ -2,7 +2,9 @@
 connection."""
 
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.db import connection
 
@@ -63,6 +65,7 @@ class Reply:
     usage: UsageReport = field(default_factory=UsageUnavailable)
     finish_reason: str = ""
     end: str = ""  # the provider's own word for the finish reason
+    fields: Mapping[str, Any] = field(default_factory=dict)  # what else the provider said, for programs
     provider_items: tuple[str, ...] = ()
     cursor: str = ""
     first_token_ms: int | None = None
@@ -159,9 +162,10 @@ class _Reading:
                 self._rethink()
             case Started(cursor):
                 self.reply.cursor = cursor
-            case Finished(usage, calls, reason, items, end):
+            case Finished(usage, calls, reason, items, end, fields):
                 self.reply.usage, self.reply.tool_calls, self.reply.finish_reason = usage, calls, reason
                 self.reply.provider_items, self.reply.end = items, end
+                self.reply.fields = fields
 
     def _rethink(self) -> None:
         """Turn text into reasoning. Readers keep it as text until the turn says that it was thought."""

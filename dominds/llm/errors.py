@@ -77,6 +77,12 @@ ADVICE: dict[type[ProviderError], str] = {
 
 def error_of(complaint: Complaint, provider: str) -> ProviderError:
     """Return the ``ProviderError`` for a complaint. ``provider`` is the name by which people know the server."""
+    error = _error_of(complaint, provider)
+    error.status = complaint.status
+    return error
+
+
+def _error_of(complaint: Complaint, provider: str) -> ProviderError:
     kind = kind_of(complaint)
     words = readable(complaint.text) or "no reason given"
     budget = _budget_in(complaint.text) if kind is ContextOverflow else None

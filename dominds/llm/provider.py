@@ -37,11 +37,12 @@ class Provider(Protocol):
 class ProviderError(Exception):
     """A failed call, explained for the person who has to act.
 
-    ``retry_after_seconds`` is the provider's advice, or None.
+    ``retry_after_seconds`` is the provider's advice, or None, and ``status`` its HTTP status.
     """
 
     kind: ClassVar[str] = "provider_error"
     retryable: ClassVar[bool] = False
+    status: int | None = None
 
     def __init__(self, message: str, *, retry_after_seconds: float | None = None) -> None:
         super().__init__(message)

@@ -1,7 +1,9 @@
 """Events of a model call, as a closed union."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from dominds.llm.messages import ToolCall
 from dominds.llm.usage import UsageReport
@@ -68,13 +70,17 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """The provider's explicit end, without which no generation succeeds. ``end`` is the provider's word for it."""
+    """The provider's explicit end, without which no generation succeeds. ``end`` is the provider's word for it.
+
+    ``fields`` is what else it said, for programs: the text of a refusal, annotations, and fields of the whole answer.
+    """
 
     usage: UsageReport
     tool_calls: tuple[ToolCall, ...] = ()
     finish_reason: FinishReason = FinishReason.STOP
     provider_items: tuple[str, ...] = ()
     end: str = ""
+    fields: Mapping[str, Any] = field(default_factory=dict)
 
 
 StreamEvent = Started | TextDelta | ReasoningDelta | Rethought | ToolCallDelta | Finished

@@ -62,7 +62,7 @@ class Reply:
 
     ``is_reported`` false: a stream ends without usage. ``error`` is an HTTP status and a body in place of an answer
     (with ``headers``), ``error_event`` an error inside the stream after the text, ``breaks_off`` ends the connection
-    there without a proper end.
+    there without a proper end. ``is_refusal``: the text comes as a refusal, where the dialect has one.
     """
 
     text: str = ""
@@ -79,6 +79,8 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     error_event: str = ""
     breaks_off: bool = False
+    is_refusal: bool = False
+    annotations: tuple[Mapping[str, Any], ...] = ()
 
     def counted(self, count: Count) -> int:
         return sum(count(text) for text in (self.reasoning, self.text, *(str(call.arguments) for call in self.calls)))

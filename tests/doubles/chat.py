@@ -14,6 +14,7 @@ from tests.doubles.streams import BreaksOff, data, pieces
 
 HIDDEN_KEYS = frozenset({"extra_content"})  # signatures, which cost nothing
 DONE = data(b"[DONE]")
+OF_ANSWER = {"system_fingerprint": "fp_double", "service_tier": "default"}
 
 
 class ChatDouble(Double):
@@ -94,7 +95,7 @@ class ChatDouble(Double):
         is_due = is_asked or self.usage == "last" or not record.body.get("stream")
         is_reported = is_due and self.usage != "missing" and reply.is_reported
         record.usage = usage if is_reported else None
-        head = {"id": self.next_id("chatcmpl-"), "created": 1, "model": self.model}
+        head = {"id": self.next_id("chatcmpl-"), "created": 1, "model": self.model, **OF_ANSWER}
         calls = self._calls(request, reply)
         if record.body.get("stream"):
             return Answer(events=self._events(head, request, reply, calls, finish, record.usage))
@@ -168,6 +169,10 @@ class ChatDouble(Double):
         message: dict[str, Any] = {"role": "assistant", "content": content or (None if calls else "")}
         if reply.reasoning:
             message |= self._reasoning_part(request, reply.reasoning)
+        if reply.is_refusal:
+            message |= {"content": None, "refusal": content}
+        if reply.annotations:
+            message["annotations"] = list(reply.annotations)
         return {**message, "tool_calls": calls} if calls else message
 
     def _events(
@@ -190,7 +195,9 @@ class ChatDouble(Double):
             for piece in pieces(reply.reasoning, reply):
                 yield chunk(self._reasoning_part(request, piece))
         for piece in pieces(self._content(request, reply), reply):
-            yield chunk({"content": piece})
+            yield chunk({"refusal" if reply.is_refusal else "content": piece})
+        if reply.annotations:
+            yield chunk({"annotations": list(reply.annotations)})
         for index, call in enumerate(calls):
             function = {"name": call["function"]["name"], "arguments": ""}
             yield chunk({"tool_calls": [{"index": index, **call, "function": function}]})

@@ -145,6 +145,7 @@ class ResponsesDouble(Double):
             "tool_choice": body.get("tool_choice") or "auto",
             "parallel_tool_calls": body.get("parallel_tool_calls", True),
             "store": body.get("store", True),
+            "service_tier": "default",
             "usage": None,
         }
 
@@ -154,6 +155,7 @@ class ResponsesDouble(Double):
             items.append(self._reasoning(request, reply))
         if reply.text:
             part = {"type": "output_text", "text": reply.text, "annotations": []}
+            part = {"type": "refusal", "refusal": reply.text} if reply.is_refusal else part
             message = {"type": "message", "role": "assistant", "status": "completed", "content": [part]}
             items.append({"id": self.next_id("msg_"), **message})
         for call in reply.calls:
@@ -234,8 +236,10 @@ def _parts(index: int, item: Mapping[str, Any], reply: Reply) -> Iterator[dict[s
     )
     where["summary_index" if is_summary else "content_index"] = 0
     for part in item["summary" if is_summary else "content"]:
-        yield {"type": f"response.{part_kind}.added", **where, "part": {**part, "text": ""}}
-        for piece in pieces(part["text"], reply):
+        name = "refusal" if part["type"] == "refusal" else "text"
+        kind = "refusal" if name == "refusal" else kind
+        yield {"type": f"response.{part_kind}.added", **where, "part": {**part, name: ""}}
+        for piece in pieces(part[name], reply):
             yield {"type": f"response.{kind}.delta", **where, "delta": piece}
-        yield {"type": f"response.{kind}.done", **where, "text": part["text"]}
+        yield {"type": f"response.{kind}.done", **where, name: part[name]}
         yield {"type": f"response.{part_kind}.done", **where, "part": part}

@@ -16,6 +16,7 @@ from dialogs.extras.v1.wire import AnswerPiece, Reading, Sent, call_json
 
 DONE = b"data: [DONE]\n\n"
 REASONS = {"stop_sequence": "stop"}
+OF_MESSAGE = ("refusal", "annotations")  # what the provider said beside an answer; all else is of the whole answer
 
 
 def read(sent: Sent) -> Reading:
@@ -64,7 +65,9 @@ class ChatWriter:
     def _last_chunks(self, ended: Ended) -> list[dict[str, Any]]:
         calls = [{"index": index, **call_json(call)} for index, call in enumerate(ended.calls)]
         chunks = [self._chunk({"tool_calls": [call]}) for call in calls]
-        chunks.append(self._chunk({}, ended.finish_reason))
+        of_message = {name: ended.fields[name] for name in OF_MESSAGE if name in ended.fields}
+        chunks += [self._chunk(of_message)] if of_message else []
+        chunks.append({**self._chunk({}, ended.finish_reason), **_of_answer(ended)})
         if self._includes_usage:
             chunks.append({**chunks[-1], "choices": [], "usage": ended.usage})
         chunks[-1]["dominds"] = ended.health
@@ -76,10 +79,13 @@ class ChatWriter:
     def whole(self) -> dict[str, Any]:
         assert self._ended is not None
         ended, text = self._ended, "".join(self._texts)
+        refusal = ended.fields.get("refusal")
+        text = text.removesuffix(refusal or "")
         message: dict[str, Any] = {
             "role": "assistant",
-            "content": text or None if ended.calls else text,
-            "refusal": None,
+            "content": text or None if ended.calls or refusal else text,
+            "refusal": refusal,
+            **({"annotations": ended.fields["annotations"]} if "annotations" in ended.fields else {}),
         }
         if self._thoughts:
             message["reasoning_content"] = "".join(self._thoughts)
@@ -87,4 +93,8 @@ class ChatWriter:
             message["tool_calls"] = [call_json(call) for call in ended.calls]
         choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended.finish_reason}
         answer = {"choices": [choice], "usage": ended.usage, "dominds": ended.health}
-        return {**self._object, "object": "chat.completion", **answer}
+        return {**self._object, "object": "chat.completion", **answer, **_of_answer(ended)}
+
+
+def _of_answer(ended: Ended) -> dict[str, Any]:
+    return {name: value for name, value in ended.fields.items() if name not in OF_MESSAGE}

@@ -12,7 +12,7 @@ from django.utils import timezone
 from dialogs.context.limits import model_of
 from dialogs.context.spending import month_under_lock
 from dialogs.errors import BudgetSpent, Conflict
-from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.errors import ApiError, refused_by_provider
 from dialogs.models import Agent, ApiKey, EmbeddingUse
 from dialogs.store.charging import LEAST_RESERVED_USD, UNDER_WAY_SECONDS, check_budget_of, quarter_of
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
@@ -32,7 +32,6 @@ from dominds.llm.usage import Usage, usage_from
 
 AWAY_SECONDS = 5
 LASTING: tuple[tuple[type[ProviderError], int, str], ...] = (  # what the same request would meet again
-    (RequestRefused, 400, "refused_by_provider"),
     (ContextOverflow, 400, "context_length_exceeded"),
     (TooLargeForRate, 429, "rate_limit_exceeded"),
     (AnswerTooLarge, 500, "generation_failed"),
@@ -84,6 +83,8 @@ def embeddings_of(body: dict[str, Any], key: ApiKey) -> dict[str, Any]:
 
 
 def _problem(error: ProviderError) -> ApiError:
+    if isinstance(error, RequestRefused):
+        return refused_by_provider(str(error), error.status)
     for kind, status, code in LASTING:
         if isinstance(error, kind):
             return ApiError(status, code, str(error), param="input" if kind is ContextOverflow else None)

@@ -8,7 +8,7 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from dialogs.context.view import without_results
-from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.errors import ApiError, refused_by_provider
 from dialogs.extras.v1.health import calls_for, calls_of, report_of, report_with, usage_of
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.pieces import Ended
@@ -79,7 +79,9 @@ def ended_by(run: Run, status: str) -> Ended:
     calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
     reason = _reason(last)
     reason = "tool_calls" if calls and reason != "length" else reason  # of a call that was cut off a part is there
-    return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations))
+    fields = (last.provider_fields or {}) if last and not last.error_kind else {}
+    reason = "stop" if "refusal" in fields and reason == "content_filter" else reason  # its text says why
+    return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations), fields)
 
 
 def end_with_question(run: Run) -> Ended:
@@ -112,7 +114,7 @@ def _refusal(last: Generation | None, words: str) -> ApiError | None:
     if last is not None and last.error_kind == AccessDenied.kind:
         return ApiError(403, "provider_permission", words)
     if last is not None and last.error_kind in REFUSALS:
-        return ApiError(400, "refused_by_provider", words)
+        return refused_by_provider(words, (last.provider_fields or {}).get("status"))
     return None
 
 

@@ -12,6 +12,8 @@ from dialogs.errors import RateLimited, Refusal
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 CODES = {"agent_unusable": "model_unusable", "rate_limited": "rate_limit_exceeded", "not_found": "dialog_not_found"}
 
+UNPAID = (402, 429)  # the second where a quota is used up that no wait restores, as OpenAI says it
+
 
 def request_id() -> str:
     """Return the id of the request under way, as the log has it."""
@@ -67,6 +69,12 @@ class MovedOn(ApiError):
 
 def invalid(message: str, param: str | None = None) -> ApiError:
     return ApiError(400, "invalid", message, param=param)
+
+
+def refused_by_provider(words: str, status: int | None) -> ApiError:
+    """Return what the provider refused, with its own status where clients tell that from a wrong request."""
+    code = "insufficient_quota" if status in UNPAID else "refused_by_provider"
+    return ApiError(status if status in (*UNPAID, 404, 422) else 400, code, words)
 
 
 def of_refusal(refusal: Refusal) -> ApiError:

@@ -1,6 +1,6 @@
 """The pieces in which an answer reaches its program, whatever the protocol."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from dialogs.extras.v1.health import Report
@@ -31,12 +31,14 @@ class KeepAlive:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """``usage`` is null when the model call that ended this answer reported none."""
+    """``usage`` is null when the model call that ended this answer reported none. ``fields`` is what else its provider
+    said: the text of a refusal, annotations, and fields of the whole answer."""
 
     finish_reason: str
     calls: tuple[Call, ...]
     usage: dict[str, Any] | None
     health: Report
+    fields: dict[str, Any] = field(default_factory=dict)
 
 
 Piece = Text | Reasoning | Notice | KeepAlive | Ended

@@ -274,7 +274,10 @@ class ChatReader(AnswerReader):
             self.note_counts(usage)
         choices = document.get("choices")
         if choices:  # mostly one, but Copilot sends the text in a first choice and the calls in a second
-            return [event for choice in objects_of(choices) for event in self._read_choice(choice)]
+            events = [event for choice in objects_of(choices) for event in self._read_choice(choice)]
+            if self.end:
+                self.note_fields(document)
+            return events
         if choices is None and not document.get("usage") and _is_complaint(document):
             raise Complained(document)  # an error without a field ``error``, as some gateways send it
         return ()
@@ -291,7 +294,11 @@ class ChatReader(AnswerReader):
             self.note_counts(holder.get("usage"))
         events: list[StreamEvent] = list(self._read_reasoning(delta))
         self._extra = delta.get("extra_content") or self._extra
-        for text, is_thought in (*spoken_in(delta.get("content")), *spoken_in(delta.get("refusal"))):
+        if refusal := text_inside(delta.get("refusal")):
+            self.fields["refusal"] = self.fields.get("refusal", "") + refusal
+        if annotations := objects_of(delta.get("annotations")):
+            self.fields["annotations"] = [*self.fields.get("annotations", ()), *annotations]
+        for text, is_thought in (*spoken_in(delta.get("content")), *spoken_in(refusal)):
             if is_thought and text:
                 self._reasoning.setdefault(REASONING_FIELDS[0], []).append(text)
             events += self.think(text) if is_thought else self.say(text)

@@ -284,6 +284,10 @@ class ResponsesReader(AnswerReader):
         elif others := [item for item in output if item.get("type") != "function_call"]:
             self._items = [*others, *_calls_in(self._items)]
         self.note_counts(response.get("usage"))
+        self.note_fields(response)
+        parts = [part for item in self._items for part in _parts_of(item) if isinstance(part, dict)]
+        if refusal := "".join(text_inside(part) for part in parts if part.get("type") == "refusal"):
+            self.fields["refusal"] = refusal
         self.has_ended = self.is_done = True
         if details or kind == "response.incomplete":
             self.note_end(details.get("reason") if isinstance(details, dict) else details)
@@ -323,10 +327,7 @@ class ResponsesReader(AnswerReader):
 
     def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
         reason = super()._reason(calls, has_answer=has_answer)
-        is_refusal = any(
-            isinstance(part, dict) and part.get("type") == "refusal" for item in self._items for part in _parts_of(item)
-        )
-        return FinishReason.REFUSAL if is_refusal and reason is FinishReason.STOP else reason
+        return FinishReason.REFUSAL if "refusal" in self.fields and reason is FinishReason.STOP else reason
 
 
 def _places_of(document: dict[str, Any], item: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -78,6 +78,10 @@ FAILURES = frozenset(
 )
 
 
+# Fields of a whole answer that programs read. The last two are Perplexity's.
+FIELDS = ("system_fingerprint", "service_tier", "citations", "search_results")
+
+
 class Complained(Exception):
     """Raised for an error that the provider reports inside its stream. ``payload`` is the object with the error."""
 
@@ -128,6 +132,7 @@ class AnswerReader(ABC):
         self.has_thought = False  # whether thinking came in a field of its own
         self.end = ""  # the provider's word for the end
         self.counts: dict[str, Any] = {}  # token counts as they were reported
+        self.fields: dict[str, Any] = {}  # what programs are told beside the answer
         self.has_ended = False  # set by the format's own last event
         self.is_done = False
         self._is_marked_done = False
@@ -191,6 +196,10 @@ class AnswerReader(ABC):
             if value is not None and (value or name not in self.counts):
                 self.counts[name] = value
 
+    def note_fields(self, document: dict[str, Any]) -> None:
+        """Note the fields of a whole answer that are the same in all formats."""
+        self.fields |= {name: value for name in FIELDS if (value := document.get(name))}
+
     def read_content(self, content: Any) -> list[StreamEvent]:
         """Take text, as a string or in parts, and separate the thinking in it."""
         pieces = spoken_in(content)
@@ -248,6 +257,7 @@ class AnswerReader(ABC):
             finish_reason=reason,
             provider_items=serialise(self.owner, self.pieces()),
             end=self.end,
+            fields=self.fields,
         )
 
     def _refuse_written_call(self) -> None:

@@ -109,7 +109,7 @@ class ResponseWriter:
                 return self._compaction_events(piece)
             case Ended():
                 self._response["dominds"] = piece.health
-                return self.end(piece.finish_reason, piece.calls, piece.usage)
+                return self.end(piece)
 
     # Items
 
@@ -182,12 +182,25 @@ class ResponseWriter:
 
     # The end
 
-    def end(self, reason: str, calls: tuple[Call, ...], usage: dict[str, Any] | None) -> list[bytes]:
-        events = [*self._close_item(), *(event for call in calls for event in self._call_events(call))]
+    def end(self, ended: Ended) -> list[bytes]:
+        reason, fields = ended.finish_reason, ended.fields
+        events = self._close_item()
+        if refusal := fields.get("refusal"):
+            self._tell_refusal(refusal)
+        events += [event for call in ended.calls for event in self._call_events(call)]
         status = "incomplete" if reason in INCOMPLETE else "completed"
         details = {"reason": INCOMPLETE[reason]} if reason in INCOMPLETE else None
-        self._response |= {"status": status, "incomplete_details": details, "usage": usage_json(usage)}
+        self._response |= {"status": status, "incomplete_details": details, "usage": usage_json(ended.usage)}
+        self._response |= {"service_tier": fields["service_tier"]} if "service_tier" in fields else {}
         return [*events, self._event(f"response.{status}", response=self._response)]
+
+    def _tell_refusal(self, refusal: str) -> None:
+        """Tell the end of the text apart as a refusal. Its events had told it before the provider had said so."""
+        messages = [item for item in self._response["output"] if item["type"] == "message"]
+        for item in messages[-1:]:
+            text = item["content"][0]["text"].removesuffix(refusal)
+            before = [{**MESSAGE.part, "text": text}] if text else []
+            item["content"] = [*before, {"type": "refusal", "refusal": refusal}]
 
     def failure(self, error: ApiError) -> list[bytes]:
         problem = {"code": error.code, "message": error.message}

@@ -7,7 +7,7 @@ from dialogs.errors import NotFound
 from dialogs.extras.v1.ending import ended_by
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
-from dialogs.extras.v1.pieces import Text
+from dialogs.extras.v1.pieces import Ended, Text
 from dialogs.extras.v1.relay import UNDER_WAY, status_and_question
 from dialogs.extras.v1.responses.answer import ResponseWriter
 from dialogs.extras.v1.responses.stored import Place, Stored
@@ -74,7 +74,9 @@ def _json(stored: Stored, run: Run) -> dict[str, Any]:
     last = stored.turns[-1].generation if stored.turns else None
     counts = {name: getattr(last, name, None) for name in COUNTS}
     is_cut = last is not None and last.finish_reason in CUT_SHORT
-    writer.end("length" if is_cut else "stop", calls, None if None in counts.values() else counts)
+    usage = None if None in counts.values() else counts
+    fields = (last.provider_fields or {}) if last and not last.error_kind else {}
+    writer.end(Ended("length" if is_cut else "stop", calls, usage, {}, fields))
     result = {**writer.whole(), "created_at": int(stored.message.created_at.timestamp())}
     del result["background"]  # which is not stored
     if status in UNDER_WAY and not question:

@@ -50,12 +50,15 @@ class City(BaseModel):
     name: str
 
 
+CITED = {"type": "url_citation", "url_citation": {"url": "https://a.example", "start_index": 0, "end_index": 4}}
 USED = (40, 7)  # tokens of each of these answers
 ENDS = {
     "Say it.": Reply("Done.", usage=USED),
     "Say it at length.": Reply("word " * 99, usage=USED),
     "Say it slowly.": Reply("One word, " * 9, chunk_chars=10, chunk_seconds=0.2, usage=USED),
     "Call another.": Reply(calls=(Call("get_moon", {}),), usage=USED),
+    "Say what you may not.": Reply("I may not.", is_refusal=True, usage=USED),
+    "Say it by the book.": Reply("Done.", annotations=(CITED,), usage=USED),
     "Look it up.": Reply(calls=(Call("get_time", {}),), usage=USED),
     "Say and look.": Reply("I look.", (Call("get_time", {}), Call("get_time", {"of": "day"})), usage=USED),
     "content_filter": Reply("No", finish="content_filter", usage=USED),
@@ -64,7 +67,19 @@ ENDS = {
 }
 
 
+REFUSED = {
+    400: "This is wrong.",
+    402: "Insufficient Balance",
+    404: "The model is gone.",
+    422: "This cannot be read.",
+    429: "You exceeded your current quota",
+}
+
+
 def brain(prompt: Prompt) -> Reply:
+    if prompt.last.text.startswith("Refuse with "):
+        status = int(prompt.last.text[-3:])
+        return Reply(error=(status, {"error": {"message": REFUSED[status], "type": "invalid_request_error"}}))
     if prompt.last.text in ENDS:
         return ENDS[prompt.last.text]
     if prompt.required_tools:
@@ -536,7 +551,12 @@ def test_dialogs_of_programs_have_an_origin_and_brief_ones_expire(
 
 GET_TIME: dict[str, Any] = {"name": "get_time", "parameters": {"type": "object", "properties": {}}}
 FACES: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
-    "chat": ("local", "chat/completions", {"tools": [TIME], "max_tokens": 20}, ("content_filter",)),
+    "chat": (
+        "local",
+        "chat/completions",
+        {"tools": [TIME], "max_tokens": 20},
+        ("content_filter", "Say it by the book."),
+    ),
     "messages": (
         "anthropic",
         "messages",
@@ -550,7 +570,7 @@ FACES: dict[str, tuple[str, str, dict[str, Any], tuple[str, ...]]] = {
         (),
     ),
 }
-SAID = ("Call another.", "Say it.", "Say it at length.", "Look it up.", "Say and look.")
+SAID = ("Say what you may not.", "Call another.", "Say it.", "Say it at length.", "Look it up.", "Say and look.")
 # How long what it wrote to its cache is kept, a provider tells nobody but its own account.
 OF_EACH_SERVER = ("created", "created_at", "model", "call_id", "instructions", "tools", "store", "cache_creation")
 HEADERS = {"messages": {"anthropic-version": "2023-06-01"}}
@@ -624,7 +644,29 @@ def test_an_answer_is_like_that_of_the_model_itself(stack: Stack, doubles: dict[
             body["stream_options"] = {"include_usage": True}
         theirs = asked_raw(double.url, "k", face, {**body, "model": double.model, "stream": True})
         streamed = asked_raw(stack.base_url, key, face, {**body, "model": name, "stream": True})
-        assert course(events_of(streamed)) == course(events_of(theirs)), text
+        events, others = events_of(streamed), events_of(theirs)
+        if "may not" not in text:  # that it is a refusal is told behind it, at the end
+            assert course(events) == course(others), text
+        ends = [next(event for event in reversed(one) if event != "[DONE]") for one in (events, others)]
+        assert lacks(*map(likeness, ends)) == [], text
         assert streamed.headers["content-type"].startswith("text/event-stream")
         ids |= {ours.json()["id"], str(events_of(streamed)[0].get("id") or events_of(streamed)[0])}
     assert len(ids) == 2 * len((*SAID, *own)), "each answer has an id of its own"
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("face", FACES)
+def test_a_refusal_has_the_status_of_the_model_itself(
+    stack: Stack, doubles: dict[str, Double], face: str, stream: bool
+) -> None:
+    """By it clients choose the exception, and whether they ask again."""
+    name, _, fields, _ = FACES[face]
+    double, key = doubles[name], create_key(UserFactory.create())
+    for status, words in REFUSED.items():
+        told = [user(f"Refuse with {status}")]
+        body = {**fields, ("input" if face == "responses" else "messages"): told, "stream": stream}
+        theirs = asked_raw(double.url, "k", face, {**body, "model": double.model})
+        ours = asked_raw(stack.base_url, key, face, {**body, "model": name})
+        assert (ours.status_code, theirs.status_code) == (status, status), ours.text
+        assert words in ours.text and ours.headers["x-should-retry"] == "false"
+        assert ("insufficient_quota" in ours.text) == (status in (402, 429))
