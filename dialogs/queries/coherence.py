@@ -22,11 +22,11 @@ def measure(run_id: int) -> float:
 
 
 def text_before(run: RemediationRun) -> str:
-    """Return the text before the rewrite in the dialog's order: the removed units and those that still stand."""
+    """Return the text before the rewrite in the dialog's order: the removed units and those that stayed."""
     turns = {unit["id"]: unit["turns"] for unit in run.removed}
-    gone = [
+    removed = [
         (min(turns.get(name) or (0,)), text) for name, text in run.units.order_by("pk").values_list("unit_id", "text")
     ]
-    stood = units_of_view(run.dialog_id, [item for item in run.view if not item.get("is_new")])
-    texts = [*gone, *((min(unit.source, default=0), unit.text) for unit in stood)]
+    stayed = units_of_view(run.dialog_id, [item for item in run.view if not item.get("is_new")])
+    texts = [*removed, *((min(unit.source, default=0), unit.text) for unit in stayed)]
     return "\n\n".join(text for _, text in sorted(texts, key=lambda text: text[0]))

@@ -30,12 +30,12 @@ from remediation.strategies.importance import score_parts
 from remediation.strategies.stand_ins import without_heading
 
 TEXT_SHOWN = 400
-NOT_STORED = 0  # in place of the seq of a message, which begin at 1
+NOT_STORED = 0  # stands for the seq of a message that is not stored; seqs begin at 1
 
 
 def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
-    """Return the view with sizes and scores of importance, and what the rewrite of the verb
-    ``preview`` would remove.
+    """Return the view with sizes and scores of importance. ``preview`` is the verb of a rewrite: with it, the report
+    also tells what that rewrite would remove.
     """
     materials = materials_of(dialog)
     policy = materials.served.policy
@@ -56,7 +56,7 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
 
 
 def recalled_for(dialog: Dialog, text: str) -> dict[str, Any]:
-    """Return what would come back into sight beside a message with this text, if it were sent now."""
+    """Return the text that would be recalled for a message with this text if it were sent now."""
     view, message = view_of(dialog), Message(Role.USER, text)
     newest = Unit("newest", UnitKind.MESSAGE, UnitRole.USER, (message,), source=(NOT_STORED,))
     view = replace(
@@ -113,8 +113,8 @@ def previews_of(dialog: Dialog, verbs: Iterable[str]) -> dict[str, dict[str, Any
 
 
 def next_size(dialog: Dialog) -> int | None:
-    """Return the estimated tokens of the request that would be sent now, or None if nobody can tell: of a damaged
-    dialog, or one with an unknown model.
+    """Return the estimated tokens of the request that would be sent now. None if the dialog is damaged or its model
+    unknown.
     """
     try:
         materials = materials_of(dialog)
@@ -156,7 +156,7 @@ def remediation_json(run: RemediationRun) -> dict[str, Any]:
 
 
 def whole_remediation_json(run: RemediationRun) -> dict[str, Any]:
-    """Return a rewrite with what stood before it, what stands since, and what became of the facts in what went."""
+    """Return a rewrite with the units that it removed, the view after it, and the fate of the facts that it removed."""
     units = RemovedUnit.objects.filter(run=run).order_by("pk").defer("text").annotate(start=Left("text", TEXT_SHOWN))
     return {
         **remediation_json(run),

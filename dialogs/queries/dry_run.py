@@ -1,6 +1,6 @@
-"""Evaluation of an agent's settings, present and proposed, on its newest dialogs: what does each keep of them?
+"""Evaluation of an agent's settings, present and proposed, on its newest dialogs.
 
-No model is asked, so summaries are chosen by rule, and nothing is changed.
+No model is asked: summaries are made of selected sentences. Nothing is changed.
 """
 
 import time
@@ -31,9 +31,9 @@ from remediation.policies.policy import Policy, RewriteTask
 from remediation.similarity.embeddings import CachingEmbedder, LexicalEmbedder
 from remediation.tokens.counting import counter_for
 
-MOST_DIALOGS, MOST_TURNS = 20, 600  # together: some seconds of a core
-PREVIEW_TURNS = 120  # while somebody types: some tenths of a second
-UNLIMITED = 1_000_000_000  # tokens, where no limit is known
+MOST_DIALOGS, MOST_TURNS = 20, 600  # turns of all together, which take some seconds of a core
+PREVIEW_TURNS = 120  # for the preview while somebody chooses settings: some tenths of a second
+UNLIMITED = 1_000_000_000  # tokens; stands for an unknown limit
 COLUMNS = ("seq", "role", "text", "tool_calls", "tool_call_id", "status", "position")
 
 
@@ -87,7 +87,8 @@ def dry_run(
     """Evaluate an agent and ``proposed``, the same agent with other settings, which is not saved. Raises
     ``UnknownModel``.
 
-    ``config`` is tried in place of the one in force, and ``dialog_id`` names one dialog in place of the newest ones.
+    ``proposed`` is tried under ``config``, if it is given, instead of the configuration in force. ``dialog_id`` names
+    one dialog instead of the newest ones.
     """
     in_force = current_config()
     dialogs = list(_newest_dialogs(agent.dialogs.filter(pk=dialog_id) if dialog_id else agent.dialogs.all()))
@@ -111,9 +112,9 @@ def preview(agent: Agent | None, proposed: Agent) -> DryRun:
     return DryRun(len(dialogs), sum(len(dialog.turns) for dialog in dialogs), before, after)
 
 
-def _newest_dialogs(value: QuerySet[Row], room: int = MOST_TURNS) -> Iterator[Dialog]:
-    """Return whole dialogs until they have ``room`` turns together, and of the last one its newest turns."""
-    newest = value.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
+def _newest_dialogs(rows_of_dialogs: QuerySet[Row], room: int = MOST_TURNS) -> Iterator[Dialog]:
+    """Yield dialogs until they have ``room`` turns in all. The last one may have only its newest turns."""
+    newest = rows_of_dialogs.filter(last_turn_seq__gt=0).order_by("-active_at", "pk")
     for dialog_id, instructions in newest.values_list("pk", "agent__instructions")[:MOST_DIALOGS]:
         turns = Turn.objects.filter(dialog=dialog_id, position__isnull=False).order_by("-position")
         rows = list(turns.values(*COLUMNS)[:room])
@@ -139,7 +140,7 @@ def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outc
 
 
 def _evaluated_policy(policy: Policy, config: ContextConfig) -> evaluated.Policy:
-    """Return the product's policy in the form in which an evaluation calls it."""
+    """Return a policy of the product as a policy of an evaluation."""
     if policy.rewrite is None:
         return evaluated.Policy(policy.name, None)
     rewrite_task = policy.rewrite

@@ -1,4 +1,4 @@
-"""Export of a whole dialog as a file. Pieces are read and sent one by one, so a long dialog is never in memory."""
+"""Export of a whole dialog as a file. Pieces are read and sent one by one, so no long dialog is held in memory."""
 
 from base64 import b64encode
 from collections.abc import Callable, Iterator, Sequence
@@ -28,7 +28,7 @@ def as_markdown(dialog: Dialog, zone: tzinfo = UTC) -> Iterator[str]:
     yield f"# {dialog}\n\nAgent: {dialog.agent} · {begun}\n"
     rounds = {row.number: row for row in dialog.rounds.all()}
     shown = 1
-    for turn in _in_batches(_turns(dialog), "position"):  # queued messages have none yet
+    for turn in _in_batches(_turns(dialog), "position"):  # leaves out queued messages, which have none
         if turn.round_number > shown:
             shown = turn.round_number
             yield _round(rounds[shown])
@@ -117,7 +117,7 @@ def _images(dialog: Dialog) -> Iterator[dict[str, Any]]:
 
 
 def _readable(shape: Callable[[Any], dict[str, Any]], row: Any) -> dict[str, Any]:
-    """Return the row's shape. Of a damaged row only its identification is exported, so that all others still are."""
+    """Return the row's shape. A damaged row is exported by its id alone, so that it does not prevent the export."""
     try:
         return shape(row)
     except UNREADABLE:

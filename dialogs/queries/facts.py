@@ -9,16 +9,17 @@ from remediation.models import RemediationRun
 from remediation.strategies.outcome import text_of
 from remediation.text.coverage import Shown, missing_from, required_of
 
-MOST_CHARS = 400_000  # the newest text of people and the agent, in which facts are looked for
-MOST_SEARCHES = 100  # the weightiest facts out of sight, each of which is searched for
+MOST_CHARS = 400_000  # of the newest removed text, in which facts are looked for
+MOST_SEARCHES = 100  # only the weightiest facts out of sight are searched for
 
 
 def measure(run_id: int) -> dict[str, Any]:
-    """Measure the fate of facts and store it in the row: ``all`` is their number, ``counts`` their fates,
-    ``unsearched`` the number beyond those that are searched for, and ``away`` lists the facts out of sight with values
-    and fate.
+    """Measure the fate of facts, and store it in the row.
 
-    A fact is an exact value in the words of people and the agent, without tool output, or a whole rule or request.
+    ``all`` is the number of facts, ``counts`` the number with each fate, and ``unsearched`` the number of facts out of
+    sight that were not searched for. ``away`` lists those that were, with their values and fate.
+
+    A fact is an exact value in what people and the agent said (not in tool output), or a whole rule or request.
     """
     run = RemediationRun.objects.defer("removed").get(pk=run_id)
     if run.facts is None:
@@ -54,7 +55,7 @@ def _measure(run: RemediationRun) -> dict[str, Any]:
 
 
 def _texts_of(run: RemediationRun) -> list[tuple[str, str]]:
-    """Return the newest texts that fit, in their order."""
+    """Return the newest removed texts that fit, oldest first."""
     texts: list[tuple[str, str]] = []
     room = MOST_CHARS
     for role, text in run.units.exclude(role="tool").order_by("-pk").values_list("role", "text").iterator():

@@ -31,9 +31,9 @@ class Moment:
     tokens: int
     is_reported: bool
     shares: dict[Category, int]
-    reserve: int | None  # asked for the answer
-    number: int = 0  # of its call, within the dialog
-    known_window: int | None = None  # the window, for calls whose report names none
+    reserve: int | None  # tokens that the request asked for as output
+    number: int = 0  # of the call, counted within the dialog
+    known_window: int | None = None  # the window in tokens, for a request without a snapshot
 
     @property
     def is_next(self) -> bool:
@@ -55,7 +55,7 @@ class Moment:
 
     @property
     def reading(self) -> tuple[int, bool]:
-        """Return what the gauge showed, and whether that was reported."""
+        """Return the tokens that the gauge showed, and whether they were reported."""
         return self.tokens, self.is_reported
 
     @property
@@ -102,9 +102,9 @@ class Moment:
 
 
 def moments_of(rows: Sequence[Generation]) -> list[Moment]:
-    """Return these calls of one dialog, with their numbers.
+    """Return these calls of one dialog, numbered within it.
 
-    All purposes count, as in the table of every call; those of other dialogs do not, as they do in ids.
+    Calls of all purposes are counted, as in the table of every call.
     """
     if not rows:
         return []

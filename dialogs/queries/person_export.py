@@ -1,4 +1,4 @@
-"""An export of everything that is a person's: their account, what they set and made, and their dialogs."""
+"""An export of all data of a person: account, settings, keys, sign-ins, statistics, messages and dialogs."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,7 +21,7 @@ from dialogs.models import (
 from dialogs.queries import export
 from dialogs.store import json_shapes
 
-# Columns left out, since nobody may copy what they open.
+# Columns that are not exported, since they give access to something.
 SECRETS = frozenset({"password", "digest", "key", "secret", "address"})
 ROWS: dict[str, tuple[type[Model], str]] = {
     "settings": (PersonSettings, "user"),
@@ -35,7 +35,7 @@ ROWS: dict[str, tuple[type[Model], str]] = {
 
 
 def export_person(user: User) -> Iterator[str]:
-    """Yield one JSON object about the person, in pieces. ``messages_elsewhere`` are theirs in dialogs of others."""
+    """Yield one JSON object, in pieces. ``messages_elsewhere`` are the person's messages in dialogs of others."""
     account = _columns(user) | {"groups": sorted(user.groups.values_list("name", flat=True))}
     yield f'{{"account":{_json(account)}'
     for name, (model, column) in ROWS.items():

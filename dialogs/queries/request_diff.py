@@ -1,4 +1,4 @@
-"""A comparison of two requests, piece by piece. It is bounded, and compares equal beginnings and ends only once."""
+"""A comparison of two requests, piece by piece. It is bounded, and skips equal beginnings and ends."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,15 +7,17 @@ from itertools import zip_longest
 
 from dialogs.queries.sent_requests import Piece
 
-MOST_COMPARED = 400  # pieces of each side, between what is alike at both ends
+MOST_COMPARED = 400  # pieces of each request, without the equal beginning and end
 MOST_ROWS = 300
-MOST_LINES = 400  # of each text are compared line by line
+MOST_LINES = 400  # of each text that are compared
 LINE_CHARS = 300
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """Pieces of a comparison: ``alike`` in both requests, or in one of them, or changed, with the changed ``lines``."""
+    """A row of a comparison: the number of pieces ``alike`` in both requests, or a piece of one of them, or of both
+    with the changed ``lines``.
+    """
 
     alike: int = 0
     before: Piece | None = None

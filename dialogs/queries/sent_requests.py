@@ -79,7 +79,7 @@ def sent_request(generation: Generation) -> SentRequest:
 
 
 class _Made:
-    """A rebuilt request. ``gone`` lists, for people, the parts that no longer exist."""
+    """A rebuilt request. ``gone`` lists, in words for people, parts that can no longer be read."""
 
     def __init__(self, generation: Generation, sent: Sent) -> None:
         self.generation, self.sent, self.gone = generation, sent, list[str]()
@@ -137,7 +137,7 @@ class _Made:
 
     @property
     def differs(self) -> str:
-        """Return the reason why it differs from the sent request, or an empty text."""
+        """Return why the rebuilt request differs from the sent one; empty if it does not."""
         if self.gone:
             return "; ".join(dict.fromkeys(self.gone))
         try:
@@ -204,13 +204,13 @@ def pieces_of(
 
 
 def _tool_text(tool: Sequence[Any]) -> str:
-    """Return what a tool does, and below that its parameters."""
+    """Return a tool's description, and below it its parameters."""
     _name, description, *rest = tool
     return "\n\n".join((str(description), *(orjson.dumps(part, option=orjson.OPT_INDENT_2).decode() for part in rest)))
 
 
 def _conversation(units: Units, waiting: list[SystemMessage | Statement]) -> Iterator[Piece]:
-    """Yield the messages of the view, and what stands between them."""
+    """Yield the messages of the view, with the system messages and reminders between them."""
     before = 0
     for unit in units:
         for message in unit.messages:

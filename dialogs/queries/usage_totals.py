@@ -15,9 +15,9 @@ from dominds.llm.catalog.catalog import UnknownModel
 def statistics_of(dialog: Dialog) -> dict[str, Any]:
     """Return the tokens of the dialog's calls.
 
-    ``reported`` sums up what providers said, discarded calls included. ``unreported`` counts calls about which they
-    said nothing, and ``unpriced`` those that ``cost_usd`` leaves out. ``next_request`` is an estimate throughout, and
-    null if the policy counts nothing.
+    ``reported`` sums what providers reported, discarded calls included. ``unreported`` counts calls without a report,
+    and ``unpriced`` those that ``cost_usd`` leaves out. ``next_request`` is estimated, and null if the policy counts no
+    tokens.
     """
     over = dialog.generations.exclude(outcome=Generation.Outcome.RUNNING)
     purposes = over.values("purpose").annotate(**_SUMS).order_by("purpose")
@@ -37,7 +37,7 @@ _SUMS: dict[str, Any] = {
     "cache_read_tokens": Sum("cache_read_tokens"),
     "cache_write_tokens": Sum("cache_write_tokens"),
     "reasoning_tokens": Sum("reasoning_tokens"),
-    # Before the sum, which hides the column of its name.
+    # Stands before the sum ``cost_usd``, which would hide the column of that name.
     "unpriced": Count("pk", filter=COST_IS_UNKNOWN & ~Q(outcome=Generation.Outcome.FAILED)),
     "cost_usd": Sum("cost_usd", filter=COST_IS_KNOWN),
 }
