@@ -1,5 +1,5 @@
-"""Tools that look up what is out of sight: older turns of this dialog, text that rewrites removed, and oversized
-results."""
+"""Tools that look up text out of the model's sight: older turns of this dialog, text that rewrites removed, and
+oversized results."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -20,13 +20,13 @@ from remediation.models import RemovedUnit
 from remediation.strategies.stand_ins import SUMMARY_LINE, turns_of_summary
 
 RANGE = re.compile(r"(\d{1,9})-(\d{1,9})")
-MOST_STAND_INS = 3  # texts that rewrites once showed, after the turns
-MOST_LISTED, BEGINNING_CHARS = 1_000, 120  # turns in a list, and of each
+MOST_STAND_INS = 3  # hits among texts that rewrites wrote, listed after the turns
+MOST_LISTED, BEGINNING_CHARS = 1_000, 120  # turns in a list, and characters of each
 PAGE_CHARS, MAX_PAGE_CHARS = 4_000, 16_000
 
 
 def search_archive(call: Invocation) -> Result:
-    """Search the turns before the present message, over all rounds, and the texts that rewrites once put in."""
+    """Search the turns before the present message, in all rounds, and removed texts that earlier rewrites wrote."""
     query = str(call.arguments["query"])
     if not words_of(query):
         return Result("The query holds no word to look for. Name what you look for.", failed=True)
@@ -41,13 +41,13 @@ def search_archive(call: Invocation) -> Result:
 
 
 def _not_yet_answered(dialog_id: UUID) -> Collection[int]:
-    """Return the present message and what followed it, since a question is no answer to itself."""
+    """Return the seqs from the present message on, since a question must not find itself."""
     answering, last = Dialog.objects.values_list("answering_seq", "last_turn_seq").get(pk=dialog_id)
     return () if answering is None else range(answering, last + 1)
 
 
 def _copies_of_turns(dialog_id: UUID) -> Collection[int]:
-    """Return the units that are named after turns: each copies its turn, which is found itself."""
+    """Return the removed units that copy a turn, which is found by itself."""
     copies = RemovedUnit.objects.filter(dialog=dialog_id, unit_id__startswith="turn-")
     return list(copies.values_list("pk", flat=True))
 
@@ -73,7 +73,7 @@ def _numbers(hits: Sequence[Hit]) -> list[int]:
 
 
 def _describe(hits: Sequence[Hit], labels: Mapping[int, str]) -> list[str]:
-    """Describe each hit with its words marked, followed by what was said just before and after."""
+    """Describe each hit, with the query's words marked, and the texts just before and after it."""
     lines = []
     for hit in hits:
         beside = [f"  beside it, {labels[text.number]}: {_mark(text)}" for text in hit.beside]
@@ -86,7 +86,7 @@ def _mark(text: Text) -> str:
 
 
 def read_archive(call: Invocation) -> Result:
-    """Return a whole entry that ``search_archive`` named, or what a summary of these turns stands for, a level down."""
+    """Return an entry that ``search_archive`` named, or the entries that the summary of some turns stands for."""
     named = [name for name in ("seq", "unit", "turns") if name in call.arguments]
     if len(named) != 1:
         return Result("Name one entry, by seq, by unit, or by the turns of a summary.", failed=True)
@@ -109,7 +109,7 @@ def _text_of(rows: QuerySet[Any]) -> str | None:
 
 
 def _one_level_down(dialog_id: UUID, first: int, last: int) -> list[str]:
-    """Return the beginnings of the longest summaries that stood for parts of these turns, and of the other turns."""
+    """Return the beginnings of the largest summaries of parts of these turns, and of the turns in none of them."""
     summaries = _summaries_within(dialog_id, first, last)
     entries = [
         (begin, f"{_label(pk, UnitKind.SUMMARY, text)}: {_beginning(SUMMARY_LINE.sub('', text, count=1))}")
@@ -124,7 +124,7 @@ def _one_level_down(dialog_id: UUID, first: int, last: int) -> list[str]:
 
 
 def _summaries_within(dialog_id: UUID, first: int, last: int) -> dict[tuple[int, int], tuple[int, str]]:
-    """Return summaries by their turns, without any that lies within another, and without the opened one."""
+    """Return the summaries of parts of these turns, by their turns, without those that lie within another one."""
     units = RemovedUnit.objects.filter(dialog=dialog_id, kind=UnitKind.SUMMARY.value).order_by("pk")
     result = {turns_of_summary(text): (pk, text) for pk, text in units.values_list("pk", "text")}
     parts = {turns: one for turns, one in result.items() if turns and _is_part(turns, (first, last))}

@@ -1,7 +1,7 @@
-"""Questions that MCP servers ask in the middle of a call: how a person reads one, and what their answer says to the
-server.
+"""Questions that MCP servers ask in the middle of a call (elicitation): how a person reads one, and how the server
+reads the answer.
 
-The call is not held while a person thinks: it is cancelled, and made once more when the answer is there.
+No call is held open while a person thinks: it is cancelled, and made once more when the answer is there.
 """
 
 import math
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 YES, NO, DONE = "Yes", "No", "Done"
 WORDS = {"done": True, "yes": True, "y": True, "true": True, "no": False, "n": False, "false": False}
-MOST_CHOICES = 8  # more stand in the text
+MOST_CHOICES = 8  # if there are more, the text lists them
 LINE = re.compile(r"^\s*([\w.-]+)\s*[:=]\s*(.*?)\s*$", re.M)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A question for a person, with answers to choose from where there are few."""
+    """A question for a person, with answers to choose from if there are only a few."""
 
     text: str
     choices: tuple[str, ...] = ()
@@ -32,7 +32,9 @@ class Asked:
 
 @dataclass(slots=True, eq=False)
 class Asking:
-    """The questions of a server in one call. ``answers`` are a person's, by question; ``open`` is one without."""
+    """The questions of a server in one call. ``answers`` are a person's answers by question; ``open`` is the question
+    that still needs one.
+    """
 
     server_id: str
     tool: str
@@ -40,7 +42,7 @@ class Asking:
     open: Asked | None = None
 
     def respond(self, params: "ElicitRequestParams") -> "ElicitResult":
-        """Answer the server by what a person said, or cancel the call until they do."""
+        """Answer the server as a person did, or cancel the call if they have not answered yet."""
         from mcp.types import ElicitRequestURLParams, ElicitResult
 
         text = f"The tool server {self.server_id} asks, for {self.tool}: {params.message}"
@@ -84,7 +86,7 @@ def _describe(name: str, field: Mapping[str, Any]) -> str:
 
 
 def _options(field: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the values that a field may have, by what people read of each."""
+    """Return the values that a field may have, by their names for people."""
     inner = field.get("items") if field.get("type") == "array" else field
     field = inner if isinstance(inner, Mapping) else {}
     if titled := field.get("oneOf") or field.get("anyOf"):
@@ -94,7 +96,9 @@ def _options(field: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def content_of(schema: Mapping[str, Any], answer: str) -> dict[str, Any]:
-    """Read a person's words as the fields that a server wants. Raises ``ValueError``, which says what does not fit."""
+    """Read a person's answer as the fields that a server wants. Raises ``ValueError`` with the reason if it does not
+    fit.
+    """
     fields = dict(schema.get("properties") or {})
     given = _read_answer(fields, answer)
     content = {name: field["default"] for name, field in fields.items() if "default" in field}
@@ -118,7 +122,7 @@ def _read_answer(fields: Mapping[str, Any], answer: str) -> dict[str, Any]:
 
 
 def _value(field: Mapping[str, Any], given: Any) -> Any:
-    """Read one value by its field's type. What cannot be read stays, and is refused by the schema."""
+    """Read one value by its field's type. An unreadable one is returned as it is, for the schema to refuse."""
     if not isinstance(given, str):
         return given
     options = {name.lower(): value for name, value in _options(field).items()}

@@ -1,4 +1,4 @@
-"""The tool that asks the person, for whose answer the run waits."""
+"""The tool by which an agent asks a person. The run waits for the answer."""
 
 from dialogs.actions import questions
 from dialogs.actions.questions import ASK_HUMAN, LONGEST_CHOICE, MOST_CHOICES

@@ -35,12 +35,12 @@ PREFIX = "mcp:"
 MAX_NAME_CHARS = 64  # the bound of the providers
 MAX_RESULT_BYTES = 200 * 1024
 LIST_TTL_SECONDS = 60.0
-DOWN_TTL_SECONDS = 30.0  # how long a server that is down is not asked again
-ASKED_AT_ONCE = 8  # servers; a silent one is waited for
+DOWN_TTL_SECONDS = 30.0  # before a server that was down is asked again
+ASKED_AT_ONCE = 8  # servers asked in parallel
 
 
 def problem_with(name: str) -> str:
-    """Return why an agent cannot use this name for tools of a server, or an empty text. No server is asked."""
+    """Return why an agent's list cannot name these tools of a server; empty if it can. No server is asked."""
     server_id, _, _ = name.removeprefix(PREFIX).partition("/")
     config = current_config()
     if server_id in config.servers or server_id in config.off:  # a server that is off may be on again tomorrow
@@ -49,7 +49,7 @@ def problem_with(name: str) -> str:
 
 
 def ask_at_once(names: Iterable[str]) -> None:
-    """Fetch at once all lists that ``tools_named`` needs for these names, to wait for the slowest server alone."""
+    """Fetch all lists that ``tools_named`` needs for these names in parallel, so that the waits do not add up."""
     wanted = {name.removeprefix(PREFIX).partition("/")[0] for name in names if name.startswith(PREFIX)}
     servers = [server for server_id, server in current_config().servers.items() if server_id in wanted]
     unknown = [server for server in servers if _known_listing(server) is None]
@@ -67,13 +67,13 @@ def tools_named(name: str) -> dict[str, Tool]:
     return {tool.name: tool for original, tool in _ask_for_tools(server) if wanted in ("", original)}
 
 
-# The lists, kept for a while
+# Cached lists of tools
 
 
 @dataclass(frozen=True, slots=True)
 class _Listing:
     server: Server
-    until: float
+    until: float  # monotonic seconds
     tools: tuple[tuple[str, Tool], ...]
 
 
@@ -89,7 +89,7 @@ def list_tools_now(server: Server) -> list[Tool]:
 
 
 def tools_of_server(server: Server, *, ask: bool) -> tuple[tuple[str, Tool], ...] | None:
-    """Return a server's tools with their own names, or None if they are unknown and it may not be asked."""
+    """Return a server's tools with their original names; None if they are unknown and it may not be asked."""
     if ask:
         return _ask_for_tools(server)
     known = _known_listing(server)
@@ -107,13 +107,13 @@ def _known_listing(server: Server) -> _Listing | None:
 
 
 def _ask_for_tools(server: Server) -> tuple[tuple[str, Tool], ...]:
-    """Return the server's tools with their own names, sorted, which one thread at a time asks for now and then."""
+    """Return the server's tools with their original names, sorted. One thread at a time fetches an outdated list."""
     with _locks.setdefault(server.server_id, threading.Lock()):
         if (known := _known_listing(server)) is not None:
             return known.tools
         from dialogs.tools import mcp_client
 
-        is_old = threading.Event()  # the list may change while it is read
+        is_old = threading.Event()  # set if the list changes while it is read
 
         def forget() -> None:
             is_old.set()
@@ -131,7 +131,7 @@ def _ask_for_tools(server: Server) -> tuple[tuple[str, Tool], ...]:
         return tools
 
 
-# From their shapes to ours
+# Conversion to ``Tool``
 
 
 def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
@@ -151,7 +151,7 @@ def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]
         repeatable = read_only or (hints is not None and bool(hints.idempotent_hint))
         spec = ToolSpec(name, tool.description or tool.title or "", schema)
         caller = _Caller(server, tool.name, repeatable)
-        if unfit := fit_tools((spec,), Form())[1]:  # whatever the provider
+        if unfit := fit_tools((spec,), Form())[1]:  # unfit for every provider
             leave_out(server.server_id, tool.name, unfit[0][1].rpartition(": ")[2].rstrip("."))
             continue
         yield tool.name, Tool(spec, outside=caller, repeatable=repeatable, read_only=read_only, source=source)
@@ -164,7 +164,7 @@ def _source_of(server: Server) -> str:
 
 
 def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
-    """Return ``<server>_<tool>`` in letters and a length that providers accept. A hash keeps it apart from others."""
+    """Return ``<server>_<tool>`` with letters and a length that providers accept. A hash makes it unique if needed."""
     plain = re.sub(r"[^A-Za-z0-9_-]", "_", f"{server_id}_{tool_name}")
     if len(plain) <= MAX_NAME_CHARS and plain not in taken:
         return plain
@@ -173,7 +173,7 @@ def exposed_name(server_id: str, tool_name: str, taken: set[str]) -> str:
 
 
 def name_problem(name: str, taken: set[str]) -> str:
-    """Return why a name of ``mcp.yaml`` cannot be a tool's, or an empty text. Such a name is never mended."""
+    """Return why a name by ``mcp.yaml`` cannot be a tool's; empty if it can. Such names are not repaired."""
     if not re.fullmatch(rf"[A-Za-z0-9_-]{{1,{MAX_NAME_CHARS}}}", name):
         return f"{name!r} is no name that providers accept"
     return f"another tool of the server is called {name!r}" if name in taken else ""
@@ -186,7 +186,7 @@ def task_problem(tool: "McpTool") -> str:
 
 
 def schema_problem(schema: dict[str, Any]) -> str:
-    """Return why arguments cannot be checked against this schema, or an empty text. References must stay inside it."""
+    """Return why arguments cannot be checked by this schema; empty if they can. Its references must stay inside it."""
     try:
         Draft202012Validator.check_schema(schema)
         for reference in _references(schema):
@@ -197,8 +197,9 @@ def schema_problem(schema: dict[str, Any]) -> str:
 
 
 def usable_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
-    """Return what of a schema can be checked, since older drafts and words of other formats are in wide use, or what is
-    wrong with one of which nothing can.
+    """Return the part of a schema that can be checked, and an empty text; or an empty schema and what is wrong.
+
+    Schemas of older drafts, and with keywords of other formats, are in wide use.
     """
     problem = schema_problem(schema)
     if not problem:
@@ -253,13 +254,13 @@ class _Caller:
                 answers=call.answers,
             )
         except McpFailed:
-            _listings.pop(self.server.server_id, None)  # the server may be another one by now
+            _listings.pop(self.server.server_id, None)  # the server may have changed
             raise
         return Result(cap_text(text_of(answer)), failed=answer.is_error)
 
 
 def text_of(answer: "CallToolResult") -> str:
-    """Return what a model can read of an answer: texts, data that they lack, and names of pictures and sounds."""
+    """Return an answer as text for the model: its texts, data that these lack, and descriptions of images and audio."""
     texts = [text for block in answer.content if (text := _block_text(block)).strip()]
     data = answer.structured_content
     if data is not None and not _says("\n".join(texts), data):
@@ -268,7 +269,7 @@ def text_of(answer: "CallToolResult") -> str:
 
 
 def _says(text: str, data: Any) -> bool:
-    """Check whether each value of the data stands in the text, in order. An empty text does not even say empty data."""
+    """Check whether the text has each value of the data, in order. An empty text counts as having none."""
     at = 0
     for value in _values(data):
         found = [place for form in _forms(value) if (place := text.find(form, at)) >= 0]
@@ -287,7 +288,7 @@ def _values(data: Any) -> Iterator[Any]:
 
 
 def _forms(value: Any) -> tuple[str, ...]:
-    """Return the forms in which a value may stand in a text: plain, or as JSON."""
+    """Return the forms in which a text may hold a value: plain, or as JSON."""
     written = dump(value).decode()
     return (value, written, json.dumps(value)) if isinstance(value, str) else (written, str(value))
 

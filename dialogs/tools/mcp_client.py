@@ -33,11 +33,11 @@ log = structlog.get_logger(__name__)
 CONNECT_SECONDS = 15  # bounds starting a program or connecting to a host, and the first exchange
 LIST_SECONDS = 15
 CALL_SECONDS = 60
-RESTART_SECONDS = 5  # a server that was lost may take so long to be there again
-GRACE_SECONDS = 5  # the loop may answer so long after its own time-outs
+RESTART_SECONDS = 5  # how long a lost server may take to come back
+GRACE_SECONDS = 5  # how long after its own time-outs the loop may answer
 MAX_TOOL_PAGES = 20
-WITHOUT_WORDS = "Server returned an error response"  # the SDK's sentence for an HTTP error that is none of the protocol
-SESSION_CODES = (-32000, -32001)  # of servers' own errors about their transport
+WITHOUT_WORDS = "Server returned an error response"  # the SDK's text for an HTTP error without an error of the protocol
+SESSION_CODES = (-32000, -32001)  # of servers' own errors, such as a lost session
 
 T = TypeVar("T")
 
@@ -59,7 +59,7 @@ def call_tool(
     answers: Mapping[str, str] | None = None,
 ) -> CallToolResult:
     """Run one tool. Raises ``McpFailed`` or ``Stopped``, after which it is unknown whether the call took effect, and
-    ``AsksPerson`` if the server asks something to which the ``answers`` say nothing.
+    ``AsksPerson`` if the server asks a question without an answer in ``answers``.
 
     The call runs again in a new session if the server no longer knows the old one, or if the connection was lost during
     a ``repeatable`` call.
@@ -75,7 +75,7 @@ def call_tool(
     else:
         if asking.open is None:
             return answer
-    raise AsksPerson(asking.open.text, asking.open.choices)  # whatever it says of a call that was cancelled
+    raise AsksPerson(asking.open.text, asking.open.choices)  # the result of the cancelled call does not matter
 
 
 def close() -> None:
@@ -160,7 +160,7 @@ class _Sessions:
         repeatable: bool,
     ) -> CallToolResult:
         async def report(progress: float, total: float | None, message: str | None) -> None:
-            """Show progress; servers that report numbers without a word are shown by their numbers."""
+            """Show the message of a progress report, or its numbers if it has none."""
             watched.report(message or (f"{progress:g} / {total:g}" if total else f"{progress:g}"))
 
         async def call(client: Client) -> CallToolResult:
@@ -176,8 +176,10 @@ class _Sessions:
         *asking: Asking,
         repeatable: bool,
     ) -> T:
-        """Do one piece of work, and repeat it in a new session if the first was lost and nothing can be done twice.
-        A server that restarts is waited for."""
+        """Do one piece of work. If the session was lost, repeat the work in a new one, unless that might do it twice.
+
+        Waits for a server that restarts.
+        """
         try:
             return await self._work_once(place, work, seconds, *asking)
         except _SessionLost as lost:
@@ -195,8 +197,11 @@ class _Sessions:
     async def _work_once(
         self, place: Place, work: Callable[[Client], Awaitable[T]], seconds: float, *asking: Asking
     ) -> T:
-        """Do one piece of work in the server's session. A session that broke is not used again; one whose server
-        refused the work with a reason goes on, since the server may hold something in it."""
+        """Do one piece of work in the server's session.
+
+        A broken session is not used again. A session whose server only refused the work stays, since the server may
+        hold state in it.
+        """
         session, server_id = self._session(place), place.server.server_id
         session.users += 1
         session.asking += asking
@@ -231,14 +236,14 @@ class _Sessions:
         known = self._open.get(place.key)
         if known is not None and known.place == place and known.is_usable:
             return known
-        if known is not None:  # it broke, or mcp.yaml says something else now
+        if known is not None:  # the session broke, or the server's settings have changed
             self._drop(known)
         session = self._open[place.key] = Session(place, asyncio.get_running_loop().create_future())
         session.task = asyncio.create_task(self._live(session))
         return session
 
     async def _live(self, session: Session) -> None:
-        """Open a session, hand out its client, and stay until nobody needs it."""
+        """Open a session, provide its client, and close it when nobody needs it."""
         server_id = session.server.server_id
         try:
             async with asyncio.timeout(CONNECT_SECONDS) as opening, connect(session) as client:
@@ -257,7 +262,7 @@ class _Sessions:
                 late = isinstance(error, TimeoutError)
                 reason = f"no answer within {CONNECT_SECONDS} seconds" if late else reason
                 session.client.set_exception(_Unreachable(f"The MCP server '{server_id}' cannot be reached: {reason}"))
-                session.client.exception()  # seen, even if nobody waits any more
+                session.client.exception()  # marks the exception as retrieved, even if nobody waits for it
         finally:
             self._drop(session)
 
@@ -279,7 +284,7 @@ class _Unreachable(McpFailed):
 
 
 class _SessionLost(McpFailed):
-    """Raised when the session is over. ``undone`` says that the server did nothing of the last request."""
+    """Raised when the session is over. ``undone``: the server has not acted on the last request."""
 
     def __init__(self, reason: str, *, undone: bool) -> None:
         super().__init__(reason)
@@ -287,8 +292,8 @@ class _SessionLost(McpFailed):
 
 
 def _tells_forgotten(error: Exception) -> bool:
-    """Check whether a server refused a call by its session, in an answer that is no HTTP error. What a tool itself
-    fails with has other codes.
+    """Check whether a server refused a call because of its session, by an error of the protocol and not of HTTP. A
+    tool's own failures have other codes.
     """
     return isinstance(error, MCPError) and error.code in SESSION_CODES and says_forgotten(str(error).encode())
 

@@ -4,10 +4,10 @@ Secrets of the file stay in the environment and are named there.
 
 servers:
   files:
-    command: uvx                     # a server of one's own, over its standard input and output
+    command: uvx                     # a program, which talks over its standard input and output
     args: [mcp-server-files, /data]
     env: {LOG_LEVEL: warn, TOKEN: {env: FILES_TOKEN}}
-    per_dialog: true                 # a program for each dialog, where it remembers what one did
+    per_dialog: true                 # a program for each dialog, for servers that keep state
   tickets:
     url: https://tickets.example/mcp # streamable HTTP
     apiKeyEnvVar: TICKETS_KEY        # sent as Authorization: Bearer
@@ -16,8 +16,7 @@ servers:
     tools: {whitelist: [read_*], blacklist: []}
     transform: [{prefix: desk_}]     # names of its tools, in place of tickets_...
 
-What restricts a server fails closed: a server with a restricting key that is not understood is off,
-and the reason is reported.
+Restrictions fail closed: a server with a restricting key that is not understood is off, and the reason is reported.
 """
 
 import os
@@ -70,7 +69,7 @@ Value = str | FromEnvironment
 
 @dataclass(frozen=True, slots=True)
 class Rename:
-    """A change of a tool's name: ``remove`` is dropped from its beginning, if it stands there."""
+    """A change of a tool's name. ``remove`` is cut from its beginning; then prefix and suffix are added."""
 
     remove: str = ""
     prefix: str = ""
@@ -82,9 +81,10 @@ class Rename:
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """One server: a ``command`` to start or a ``url`` to ask, and the other is empty.
+    """One server: either a ``command`` to start or a ``url`` to call. The other one is empty.
 
-    ``whitelist`` and ``blacklist`` are patterns on the server's own names of tools, in which ``*`` stands for any text.
+    ``whitelist`` and ``blacklist`` are patterns for the original names of its tools, in which ``*`` stands for any
+    text.
     """
 
     server_id: str
@@ -98,12 +98,12 @@ class Server:
     blacklist: tuple[str, ...] = ()
     renames: tuple[Rename, ...] = ()
     per_dialog: bool = False  # a program of its own for each dialog; else one in each worker serves all of them
-    is_typed: bool = False  # somebody typed the address into a page, so the rules of ``dominds.outbound_http`` apply
+    is_typed: bool = False  # a person typed the address into a page, so ``dominds.outbound_http`` restricts it
 
     def offers(self, tool_name: str) -> bool:
         """Check whether agents may have this tool, by the rules of the original Dominds.
 
-        A whitelist alone names everything on offer; beside a blacklist it only exempts names from that.
+        A whitelist alone names all tools that are offered. Beside a blacklist, it names exceptions from that.
         """
         if matches(self.whitelist, tool_name):
             return True
@@ -142,7 +142,7 @@ def matches(patterns: Sequence[str], name: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class McpConfig:
-    """All servers. ``off`` says by id why a server is not used, and ``in_file`` are the ids in ``mcp.yaml``."""
+    """All servers. ``off`` has, by id, why a server is not used; ``in_file`` are the ids in ``mcp.yaml``."""
 
     servers: Mapping[str, Server] = field(default_factory=dict)
     off: Mapping[str, str] = field(default_factory=dict)
@@ -155,11 +155,11 @@ class McpFailed(Exception):
 
 
 class VariableMissing(Exception):
-    """An environment variable that a server needs is not set."""
+    """Raised when an environment variable that a server needs is not set."""
 
 
 def resolve_values(values: Mapping[str, Value]) -> dict[str, str]:
-    """Return the values to send, those of the environment masked in every log. Raises ``VariableMissing``."""
+    """Return the values to send. Those of the environment are masked in all logs. Raises ``VariableMissing``."""
     result: dict[str, str] = {}
     for key, value in values.items():
         if isinstance(value, str):
@@ -193,7 +193,7 @@ def _config_with(added: tuple[AddedServer, ...]) -> McpConfig:
 
 @lru_cache(maxsize=4)
 def _read_with(path: Path, _stamp: tuple[int, int], added: tuple[AddedServer, ...]) -> McpConfig:
-    """Combine file and page, read again when either has changed."""
+    """Combine the servers of file and page. The arguments are the cache's key: ``_stamp`` changes with the file."""
     file = read_config(path)
     others = [row for row in added if row.server_id not in file.in_file]
     off = {row.server_id: row.fault or "switched off on the page" for row in others if row.fault or not row.enabled}
@@ -227,7 +227,7 @@ def read_config(path: Path) -> McpConfig:
 
 
 def _why_off(reading: Reading, entry: Any, here: str) -> str:
-    """Return why a server of the file is not used, or an empty text, and report a restriction that cannot be kept."""
+    """Return why a server of the file is not used; empty if it is. Reports a restriction that is not understood."""
     if not isinstance(entry, Mapping):
         return ""
     for key in map(str, entry):
@@ -242,7 +242,7 @@ def _why_off(reading: Reading, entry: Any, here: str) -> str:
 
 
 def _is_empty(value: Any) -> bool:
-    """Check for an empty key, or one without a value, by which somebody meant to restrict and did not say what."""
+    """Check whether a restriction, or a part of it, has no value: somebody meant to restrict, and did not say what."""
     return value is None or (isinstance(value, Mapping) and None in value.values())
 
 
@@ -326,18 +326,25 @@ def _rename(step: Any) -> Rename:
 
 TOOL_FIELDS: dict[str, Field] = {"whitelist": texts, "blacklist": texts}
 RESTRICTIONS = ("enabled", "tools", "transform", "per_dialog")
-# Keys of other programs that restrict nothing: reported, and the server runs.
-HARMLESS = tuple(
-    """
-    name title description comment notes type timeout sessionId manual truely-stateless
-    """.split()
+# Keys of other programs that restrict nothing. They are reported, and the server runs.
+HARMLESS = (
+    "name",
+    "title",
+    "description",
+    "comment",
+    "notes",
+    "type",
+    "timeout",
+    "sessionId",
+    "manual",
+    "truely-stateless",
 )
 FIELDS: dict[str, Field] = {
     "enabled": truth,
     "tools": anything,
     "transform": _renames,
     "per_dialog": truth,
-    "transport": one_of(["stdio", "streamable_http"]),  # told by command or url; accepted, since others write it
+    "transport": one_of(["stdio", "streamable_http"]),  # command or url tells it; other programs write it
     "command": text,
     "args": _arguments,
     "cwd": text,

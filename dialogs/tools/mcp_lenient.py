@@ -1,9 +1,9 @@
 """Repair of MCP servers' answers before the SDK judges them.
 
-For one tool that it cannot read the SDK refuses a whole list, and for one block, or for data of another shape than the
-tool declared, a whole result, and for one field of its introduction a server. Here a list loses only that tool, with a
-reason, a result goes through as it came, and of an introduction only the version and the tools count. An error that
-names no request belongs to the one that waits.
+The SDK refuses a whole list of tools because of one that it cannot read, a whole result because of one block or of data
+in another shape than declared, and a server because of one field of its introduction. Here a list loses only that tool,
+and the reason is noted. A result is passed on as it came. Of an introduction only the version and the tools count. An
+error without the id of a request belongs to the only request that waits.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -30,16 +30,16 @@ from pydantic import ValidationError
 from dominds.llm.json_text import dump
 
 Received = SessionMessage | Exception
-Waiting = dict[RequestId, str]  # the methods of requests without an answer
-LeaveOut = Callable[[str, str], None]  # hears a tool's name, and why it is left out
+Waiting = dict[RequestId, str]  # the methods of requests that wait for an answer
+LeaveOut = Callable[[str, str], None]  # called with a tool's name and why it is left out
 
-# The strictest revision: what it reads, the others read.
+# The strictest revision of the protocol: messages that are valid under it are valid under the others.
 REVISION = "2025-11-25"
 OPTIONAL = ("title", "description", "annotations", "execution")
 BESIDE = ("_meta", "isError", "resultType", "content", "structuredContent", "ttlMs", "cacheScope")
-LATER = {"inputRequests", "requestState"}  # what a server answers that goes on when a person has answered
+LATER = {"inputRequests", "requestState"}  # keys of an answer after which the call goes on when a person has answered
 TASK = "it answered with a task of the protocol, whose result would come later, which is not offered here"
-ABOUT = ("annotations", "_meta", "icons")  # fields about a block
+ABOUT = ("annotations", "_meta", "icons")  # optional fields of a block
 DATA = ("data", "blob")
 TRUE = ("true", "1", "yes")
 USED = ("name", "inputSchema", *OPTIONAL)
@@ -49,14 +49,14 @@ USED = ("name", "inputSchema", *OPTIONAL)
 async def lenient(
     transport: AbstractAsyncContextManager[tuple[Any, Any]], leave_out: LeaveOut
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], Any]]:
-    """Open the transport, and mend each list of tools and each result on its way."""
+    """Open the transport, and repair each list of tools and each result that comes through it."""
     waiting: Waiting = {}
     async with transport as (received, sending):
         yield _MendedMessages(received, waiting, leave_out), _NotedRequests(sending, waiting)
 
 
 class _NotedRequests(ObjectSendStream[SessionMessage]):
-    """The messages to a server, of which the requests are noted that wait for an answer."""
+    """The messages to a server. Requests are noted until they are answered or cancelled."""
 
     def __init__(self, sending: Any, waiting: Waiting) -> None:
         self._sending, self._waiting = sending, waiting
@@ -74,7 +74,7 @@ class _NotedRequests(ObjectSendStream[SessionMessage]):
 
 
 class _MendedMessages(ObjectReceiveStream[Received]):
-    """A server's messages, with mended lists of tools and results."""
+    """The messages from a server, with repaired lists of tools and results."""
 
     def __init__(self, received: ObjectReceiveStream[Received], waiting: Waiting, leave_out: LeaveOut) -> None:
         self._received, self._waiting, self._leave_out = received, waiting, leave_out
@@ -86,7 +86,7 @@ class _MendedMessages(ObjectReceiveStream[Received]):
                 case JSONRPCResponse() as answer:
                     return replace(received, message=self._mend(answer))
                 case JSONRPCError() as error:
-                    if error.id is None and len(self._waiting) == 1:  # the server could not read whose error it is
+                    if error.id is None and len(self._waiting) == 1:  # the server could not read the request's id
                         error.id = next(iter(self._waiting))
                     self._method_of(error)
         return received
@@ -116,24 +116,24 @@ class _MendedMessages(ObjectReceiveStream[Received]):
 
 
 def readable_introduction(result: dict[str, Any]) -> dict[str, Any]:
-    """Return what a server says of itself as the SDK reads it, with the newest version that is no newer than its own.
-    What it offers beside tools is not used here.
+    """Return a server's introduction in the form that the SDK reads, with the newest known version that is not newer
+    than the server's. Only tools are kept of its capabilities, since nothing else is used here.
     """
     version, info, tools = str(result.get("protocolVersion")), result.get("serverInfo"), result.get("capabilities")
     known = [each for each in HANDSHAKE_PROTOCOL_VERSIONS if each <= version] or HANDSHAKE_PROTOCOL_VERSIONS[:1]
     info = info if isinstance(info, dict) else {}
     tools = tools.get("tools") if isinstance(tools, dict) else None
-    is_heard = isinstance(tools, dict) and tools.get("listChanged") is True
+    tells_changes = isinstance(tools, dict) and tools.get("listChanged") is True
     return {
         "protocolVersion": known[-1],
-        "capabilities": {"tools": {"listChanged": is_heard}},
+        "capabilities": {"tools": {"listChanged": tells_changes}},
         "serverInfo": {name: str(info.get(name) or "?") for name in ("name", "version")},
     }
 
 
 def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str, Any]]:
-    """Yield the tools that the SDK can read, without parts that it could stumble over and that nobody uses here, such
-    as icons or the declared shape of results.
+    """Yield the tools that the SDK can read, without fields that are not used here and could be invalid, such as icons
+    or the declared shape of results.
     """
     for entry in listed:
         if not isinstance(entry, dict):
@@ -150,8 +150,10 @@ def readable_tools(listed: list[Any], leave_out: LeaveOut) -> Iterator[dict[str,
 
 
 def readable_content(result: dict[str, Any]) -> dict[str, Any]:
-    """Return a result's ``content``, ``structuredContent`` and ``isError`` as the SDK reads them: a block that it does
-    not know becomes text, and so does all of a result that has neither."""
+    """Return a result's ``content``, ``structuredContent`` and ``isError`` in the form that the SDK reads.
+
+    A block that the SDK does not know becomes text, and so does a whole result without content and data.
+    """
     is_error = str(result.get("isError")).lower() in TRUE
     content, data = result.get("content"), result.get("structuredContent")
     if content is None and data is None:
@@ -165,8 +167,8 @@ def readable_content(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def _readable_block(block: Any) -> dict[str, Any]:
-    """Return a block as the SDK reads it, if need be without what is said about it. Any other becomes text, in which
-    data stand for no more than their length.
+    """Return a block in a form that the SDK reads, if necessary without its optional fields. Any other block becomes
+    text, with the length of binary data in place of the data.
     """
     bare = {name: value for name, value in block.items() if name not in ABOUT} if isinstance(block, dict) else block
     for each in (block, bare):
@@ -209,7 +211,7 @@ def _object_schema(schema: Any) -> Any:
 
 
 def _problem_with(tool: dict[str, Any]) -> str:
-    """Return why the SDK would refuse a list with this tool, beginning with the field, or an empty text."""
+    """Return why the SDK would refuse a list with this tool, beginning with the field; empty if it would not."""
     try:
         validate_server_result("tools/list", REVISION, {"tools": [tool]})
     except ValidationError as error:

@@ -1,7 +1,6 @@
-"""MCP servers that are programs. A message is a line on standard input or output, and each line is bounded while it is
-read.
+"""MCP servers that are programs. Each message is a line on standard input or output.
 
-The SDK's own transport for programs accepts a line of any length.
+Lines are bounded while they are read, since the SDK's own transport for programs accepts a line of any length.
 """
 
 import subprocess
@@ -22,8 +21,8 @@ from dialogs.tools.mcp_config import Server, resolve_values
 from dominds import budgets
 from dominds.llm.json_text import dump
 
-LONGEST_QUOTE = 1_000  # characters
-EXIT_SECONDS = 2  # a program may take so long to end once its input is closed, and again after SIGTERM
+LONGEST_QUOTE = 1_000  # characters of an answer, in an error about it
+EXIT_SECONDS = 2  # for a program to end after its input was closed, and again after SIGTERM
 
 Received = SessionMessage | Exception
 GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, OSError)
@@ -35,7 +34,7 @@ async def run_program(
 ) -> AsyncIterator[tuple[ObjectReceiveStream[Received], ObjectSendStream[SessionMessage]]]:
     """Yield the streams of messages from the program and to it.
 
-    ``over_budget`` is called with what was too much before the messages end, and ``ended`` when they end.
+    ``over_budget`` is called with the reason if a line is too long, and ``ended`` when there are no more messages.
     """
     to_session, received = anyio.create_memory_object_stream[Received](0)
     sending, from_session = anyio.create_memory_object_stream[SessionMessage](0)
@@ -68,7 +67,7 @@ async def _read(
     over_budget: Callable[[str], None],
     ended: Callable[[], None],
 ) -> None:
-    """Read until the program ends. Output after its session is dropped, so that it never waits for a reader."""
+    """Read until the program ends. Output after the end of the session is dropped, so that the program never blocks."""
     async with to_session:
         try:
             while True:
@@ -79,14 +78,14 @@ async def _read(
             over_budget(budgets.TOOL_BYTES.sentence("it answered with"))
             await lines.aclose()
         except (anyio.IncompleteRead, *GONE):
-            pass  # it ended, or is being ended
+            pass  # the program has ended, or is being ended
         finally:
             ended()
 
 
 def _parse(line: bytes) -> Received:
-    """Parse a line. A line that is no message is reported to the session, which goes on; one that answers a request in
-    another form is its error, so that nobody waits for another.
+    """Parse a line. One that is no message is reported to the session, which goes on. A malformed answer to a request
+    becomes an error of that request, so that nobody waits for another answer.
     """
     try:
         return SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False))
@@ -107,7 +106,7 @@ async def _write(
     from_session: ObjectReceiveStream[SessionMessage],
     to_session: ObjectSendStream[Received],
 ) -> None:
-    """Write messages. A program that no longer reads has ended its session."""
+    """Write messages. If the program no longer reads, its session ends."""
     try:
         async for sent in from_session:
             await stdin.send(sent.message.model_dump_json(by_alias=True, exclude_unset=True).encode() + b"\n")
@@ -116,7 +115,7 @@ async def _write(
 
 
 async def _stop(process: Process) -> None:
-    """Stop the program by the protocol: its input ends, it may finish, and then it is killed with all its children."""
+    """Stop the program as the protocol asks: close its input, wait, and then kill it with all its children."""
     assert process.stdin is not None
     assert process.stdout is not None
     with suppress(*GONE):

@@ -31,27 +31,27 @@ from dominds.redaction import redact
 log = structlog.get_logger(__name__)
 
 ASKS_PERSON = "A person is to be asked, and several calls are under way"
-# What servers say of a session that they know no more, where they do not answer 404 as the protocol has it.
+# What servers say about a session that they no longer know, if they do not answer 404 as the protocol asks.
 FORGOTTEN = re.compile(
     rb"\b(no valid|invalid|unknown|expired|missing|no) (mcp[- ])?session\b|\bserver not initialized\b"
     rb"|\bsession( id)? (was |is |has )?(not (found|valid)|invalid|unknown|expired|terminated|closed|required|missing)",
     re.I,
 )
-TAG = re.compile(r"<(style|script)\b.*?</\1>|<[^<>]+>", re.S)  # of pages that stand for an error
+TAG = re.compile(r"<(style|script)\b.*?</\1>|<[^<>]+>", re.S)  # in HTML pages that servers send with an error
 LONGEST_QUOTE = 300
-ACCEPT_SECONDS = 10.0  # a host may take so long to accept a connection
-REST_SECONDS = 600  # a single dialog's session is closed after so long without work
-SEND_SECONDS = 30.0  # a host may take so long to receive a request
-SILENT_SECONDS = 300.0  # between two pieces of an answer; each piece of work has a shorter bound of its own
+ACCEPT_SECONDS = 10.0  # for a host to accept a connection
+REST_SECONDS = 600  # without work, after which the session of a single dialog is closed
+SEND_SECONDS = 30.0  # for a host to receive a request
+SILENT_SECONDS = 300.0  # between two pieces of an answer; each piece of work has a shorter time-out
 MAX_LOGGED_LINE_CHARS = 2_000
 JSON = "application/json"
-# A server that closes each stream as soon as it is listened to is left alone after so many within so long.
+# A server that closed so many event streams within so many seconds, as soon as they began, is no longer listened to.
 MOST_LISTENINGS, LISTENING_SECONDS = 4, 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The session for a piece of work: one that all dialogs share, or one of a single dialog."""
+    """The place of a session: a server, and for a session of a single dialog, that dialog."""
 
     server: Server
     dialog: str = ""
@@ -63,10 +63,10 @@ class Place:
 
 @dataclass(eq=False)
 class Session:
-    """An open session, in a task of its own, since it must be closed where it was opened.
+    """An open session. It has a task of its own, since it must be closed in the task that opened it.
 
-    A dropped session serves the calls that still run on it, and then closes. A session of a single dialog also closes
-    after a long rest.
+    A dropped session still serves the calls that run on it, and then closes. The session of a single dialog also closes
+    after ``REST_SECONDS`` without work.
     """
 
     place: Place
@@ -75,11 +75,11 @@ class Session:
     task: "asyncio.Task[None] | None" = None
     users: int = 0
     dropped: bool = False
-    too_much: str = ""  # says which bound an answer passed, since the SDK reports only a closed connection
-    refusal: str = ""  # what the server said with its last HTTP error, of which the SDK keeps no word
-    forgotten: bool = False  # the server answered 404: it knows this session no more, and did nothing in it
-    asking: list[Asking] = field(default_factory=list)  # by calls under way
-    changed: Callable[[], object] = lambda: None  # hears that the server's list of tools is another one now
+    too_much: str = ""  # the bound that an answer exceeded, since the SDK reports only a closed connection
+    refusal: str = ""  # the text of the server's last HTTP error, which the SDK drops
+    forgotten: bool = False  # the server no longer knows this session, and did not act on the last request
+    asking: list[Asking] = field(default_factory=list)  # of the calls under way
+    changed: Callable[[], object] = lambda: None  # called when the server's list of tools has changed
     rested_since: float = field(default_factory=time.monotonic)
 
     @property
@@ -100,7 +100,9 @@ class Session:
                 return
 
     def respond(self, params: ElicitRequestParams) -> ElicitResult | ErrorData:
-        """Answer what the server asks a person. Of several calls under way it is not known which one asks."""
+        """Answer a question for a person. It is refused if several calls are under way, since any of them may have
+        asked.
+        """
         if len(self.asking) != 1:
             return ErrorData(code=INVALID_REQUEST, message=ASKS_PERSON)
         return self.asking[0].respond(params)
@@ -114,7 +116,7 @@ class Session:
 
 
 async def hear_changes(session: Session, client: Client) -> None:
-    """Listen for changes of the list of tools, which servers before 2026-07-28 announce unasked, to ``connect``."""
+    """Listen for changes of the list of tools. Servers before 2026-07-28 announce them unasked, to ``connect``."""
     with suppress(ListenNotSupportedError, SubscriptionLost, MCPError, TimeoutError):
         async with client.listen(tools_list_changed=True) as subscription:
             async for _ in subscription:
@@ -159,7 +161,7 @@ async def connect(session: Session) -> AsyncIterator[Client]:
 
 
 def _http_client(session: Session) -> httpx2.AsyncClient:
-    """Return a client that counts what the server answers, and refuses compression, which could unpack to any size."""
+    """Return a client that bounds the server's answers, and refuses compressed ones, which could unpack to any size."""
 
     listened: deque[float] = deque(maxlen=MOST_LISTENINGS)
 
@@ -173,11 +175,11 @@ def _http_client(session: Session) -> httpx2.AsyncClient:
         is_stream = "text/event-stream" in response.headers.get("content-type", "").lower()
         response.stream = _Counted(response.stream, session, is_events=is_stream)
         if asked.method == "GET" and response.is_success and (not is_stream or _ends_at_once(listened)):
-            response.status_code = 405  # it tells nothing of its own accord: the SDK would ask again each second
+            response.status_code = 405  # no events will come: the SDK would reconnect each second
         elif asked.method == "POST" and response.status_code == 200 and not is_stream:
             document = _document(b"".join([piece async for piece in response.stream]))
             response.stream = httpx2.ByteStream(document)
-            if document.startswith(b"{"):  # whatever its type says
+            if document.startswith(b"{"):  # whatever content type it has
                 response.headers["content-type"] = JSON
         if asked.method == "POST" and response.status_code >= 400:
             words, status = await response.aread(), response.status_code
@@ -195,13 +197,13 @@ def _http_client(session: Session) -> httpx2.AsyncClient:
 
 
 def _ends_at_once(listened: deque[float]) -> bool:
-    """Note that a stream to listen to is opened, and check whether the latest ones ended as soon as they began."""
+    """Note that an event stream was opened, and check whether the latest ones ended as soon as they began."""
     listened.append(time.monotonic())
     return len(listened) == MOST_LISTENINGS and listened[-1] - listened[0] < LISTENING_SECONDS
 
 
 def _document(body: bytes) -> bytes:
-    """Return the JSON of an answer without a byte order mark, and out of a list of one."""
+    """Return the JSON of an answer without a byte order mark, and without a list around a single message."""
     text = body.removeprefix(b"\xef\xbb\xbf").strip()
     if text.startswith(b"["):
         with suppress(NotJson):
@@ -210,12 +212,12 @@ def _document(body: bytes) -> bytes:
 
 
 def says_forgotten(words: bytes) -> bool:
-    """Check whether a refusal is about the session, and not about what was asked in it."""
+    """Check whether a refusal is about the session, and not about the request."""
     return bool(FORGOTTEN.search(words))
 
 
 class _Counted(httpx2.AsyncByteStream):
-    """A stream of the same bytes that fails when one message in it, up to a blank line, exceeds the bound."""
+    """A stream of the same bytes that fails when one message in it exceeds the bound. A blank line ends a message."""
 
     def __init__(self, stream: httpx2.AsyncByteStream, session: Session, *, is_events: bool) -> None:
         self._stream, self._session, self._is_events = stream, session, is_events
@@ -230,7 +232,7 @@ class _Counted(httpx2.AsyncByteStream):
                 raise McpFailed(self._session.too_much)
             yield chunk
         if self._is_events:
-            yield b"\n\n"  # some servers leave out the end of the last one
+            yield b"\n\n"  # some servers leave out the blank line after the last event
 
     async def aclose(self) -> None:
         await self._stream.aclose()
@@ -238,7 +240,7 @@ class _Counted(httpx2.AsyncByteStream):
 
 @contextmanager
 def _stderr_logged(server_id: str) -> Iterator[TextIO]:
-    """Turn what a server writes to standard error into log lines without secrets."""
+    """Yield a file for a server's standard error. Its lines are logged, without secrets."""
     reading, writing = os.pipe()
     threading.Thread(target=_log_lines, args=(server_id, reading), name=f"mcp-{server_id}", daemon=True).start()
     with os.fdopen(writing, "w") as stderr:

@@ -1,4 +1,4 @@
-"""The agent's own memory: reminders that stay in sight, and clearing its mind."""
+"""Tools for the agent's own memory: reminders, which every request repeats, and clearing its mind."""
 
 from dialogs.actions import reminders, rounds
 from dialogs.context.tool_calls import Result

@@ -1,4 +1,4 @@
-"""A milestone: the work so far is done, so the agent starts afresh with a handover."""
+"""The tool by which an agent declares a milestone complete, and starts afresh from a handover summary."""
 
 from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change

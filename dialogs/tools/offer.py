@@ -1,4 +1,6 @@
-"""The tools in a request. Small windows describe the built-in ones briefly, and leave out the least needed."""
+"""The tools that a request describes. In small windows the built-in ones are described briefly, and the least needed
+are left out.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -13,14 +15,14 @@ from dominds.llm.messages import ToolSpec
 from remediation.budget import ROOMY, WHOLE_TOOLS_SHARE, frame_room
 from remediation.tokens.counting import Counter, counter_for
 
-# The first goes first. What guidance and forced clears ask for stays.
+# In the order in which they are left out. Tools that guidance and forced clears ask for always stay.
 LEAST_NEEDED = ("ask_human", "update_reminder", "delete_reminder", "read_archive", "search_archive", "read_artifact")
-READS_LARGE_RESULTS = "read_artifact"  # of other tools: without any it goes before all
+READS_LARGE_RESULTS = "read_artifact"  # reads large results of other tools; without any of these, it is left out first
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
-    """The tools that a request describes, and those for which there is no room. A call of these runs all the same."""
+    """The tools that a request describes, and those for which it has no room. Calls of these run all the same."""
 
     tools: tuple[ToolSpec, ...]
     left_out: tuple[str, ...] = ()
@@ -33,7 +35,7 @@ def offer_to(dialog: Dialog, served: Served) -> Offer:
 def offer(tools: Mapping[str, Tool], served: Served, instructions: str) -> Offer:
     """Offer these tools, as far as the window has room for them beside ``instructions``.
 
-    Sizes are as counted: what reports teach must not change the beginning of requests.
+    Sizes are uncalibrated counts: reports must not change the beginning of requests.
     """
     window = served.thresholds.context_limit
     if window is None or window >= ROOMY:
@@ -43,7 +45,7 @@ def offer(tools: Mapping[str, Tool], served: Served, instructions: str) -> Offer
 
 
 def fit_offer(tools: Mapping[str, Tool], window: int, beside: int, counter: Counter) -> Offer:
-    """Describe the tools of every agent briefly where they leave too little room, then leave out the least needed."""
+    """Describe the tools that every agent has briefly if there is too little room, then leave out the least needed."""
     shown = {name: tool.spec for name, tool in tools.items()}
     own = [tool.spec for tool in tools.values() if not tool.always]
     stays = beside + counter.count_tools(own)
@@ -61,7 +63,7 @@ def fit_offer(tools: Mapping[str, Tool], window: int, beside: int, counter: Coun
 
 
 def briefly(spec: ToolSpec) -> ToolSpec:
-    """Return a tool without what its schema explains and bounds. Its calls are checked by the whole schema."""
+    """Return a tool without the descriptions and bounds of its schema. Its calls are checked by the whole schema."""
     whole = spec.parameters
     plain = {name: _without_bounds(schema) for name, schema in whole["properties"].items()}
     return replace(spec, parameters={"type": "object", "properties": plain, "required": whole["required"]})

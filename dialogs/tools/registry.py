@@ -29,7 +29,7 @@ ALL, NOT = "*", "!"
 
 
 def toolset_problem(name: str) -> str:
-    """Return why there is no such named group of tools, or an empty text."""
+    """Return why there is no such group of tools; empty if there is."""
     wanted = name.removeprefix(NOT)
     config = current_config()
     if name == ALL or {wanted, OTHER_NAMES.get(wanted)} & {*TOOLSETS, *config.servers, *config.off}:
@@ -38,7 +38,9 @@ def toolset_problem(name: str) -> str:
 
 
 def names_in(toolsets: Sequence[str]) -> Iterator[str]:
-    """Return the tools of these groups, by their names in an agent's list. ``!name`` leaves one out for good."""
+    """Yield the names of the tools of these groups, as in an agent's list. ``!name`` excludes a group, wherever it
+    stands.
+    """
     named = [OTHER_NAMES.get(name, name) for name in toolsets]
     left_out = {OTHER_NAMES.get(name[1:], name[1:]) for name in toolsets if name.startswith(NOT)}
     for name in [*TOOLSETS, *current_config().servers] if ALL in named else named:
@@ -52,7 +54,7 @@ def tools_of(agent: Agent) -> dict[str, Tool]:
 
 
 def tools_under(policy: Policy, agent: Agent, dialog: Dialog | None = None) -> dict[str, Tool]:
-    """Return this agent's tools by name, in an order that never changes by itself. A proxy gets none.
+    """Return this agent's tools by name, in an order that stays the same. A proxy gets none.
 
     Extensions may offer other tools in a ``dialog`` than to the agent in general.
     """
@@ -67,7 +69,7 @@ def tools_under(policy: Policy, agent: Agent, dialog: Dialog | None = None) -> d
             offered[name] = builtin[name]
         elif name.startswith(mcp.PREFIX):
             for tool_name, tool in mcp.tools_named(name).items():
-                offered.setdefault(tool_name, tool)  # a server's tool never takes the place of our own
+                offered.setdefault(tool_name, tool)  # a server's tool never replaces one of the product's
     for tools_for in _tools_of_extensions():
         for tool in tools_for(agent, dialog):
             offered.setdefault(tool.name, tool)
@@ -88,7 +90,7 @@ def tools_for_dialog(dialog: Dialog) -> dict[str, Tool]:
 
 
 def _tools_of_client(dialog: Dialog) -> dict[str, Tool]:
-    """Return the client's tools; none for an agent with tools of its own where the client wants no call."""
+    """Return the client's tools; none if the client wants no call and the agent has tools of its own."""
     client = client_of(dialog)
     if client is None or (client.required_tool == NO_TOOL and dialog.agent.kind.is_guided):
         return {}

@@ -26,8 +26,8 @@ def run_with_retries(
     """Run the tool, and raise its last failure.
 
     A repeatable tool that raises runs again, as often as its policy says, which is looked up only then. ``pause``
-    waits, and says whether to go on, since a person may press stop meanwhile. A result that says ``failed`` is an
-    answer, and is not tried again. A transaction that could not be opened is no failure of the tool inside it.
+    waits, and returns False if a person has pressed stop or the lease was lost. A result with ``failed`` is an answer,
+    and is not tried again. Errors of the transaction around a tool are raised at once, since they are not the tool's.
     """
     attempt = 1
     while True:

@@ -25,7 +25,7 @@ class Stopped(Exception):
 
 
 class AsksPerson(Exception):
-    """A tool cannot go on before a person has said something. It runs once more, with their answer."""
+    """Raised when a tool needs a person's answer. It runs once more, with that answer."""
 
     def __init__(self, text: str, choices: Sequence[str] = ()) -> None:
         super().__init__(text)
@@ -35,8 +35,8 @@ class AsksPerson(Exception):
 class Progress:
     """The link between a running tool and the people who watch it.
 
-    The tool calls ``report``. During a long wait it looks at ``is_stopped``, or registers by ``on_stop`` what ends the
-    wait, and raises ``Stopped``.
+    The tool calls ``report``. During a long wait it checks ``is_stopped``, or registers a function that ends the wait
+    by ``on_stop``; then it raises ``Stopped``.
     """
 
     def __init__(self, show: Callable[[str], None] = lambda line: None) -> None:
@@ -45,7 +45,7 @@ class Progress:
         self._on_stop: Callable[[], object] = lambda: None
 
     def report(self, line: str) -> None:
-        """Show the newest line of output to people while the tool runs. It is stored nowhere, and this never waits."""
+        """Show the newest line of output to people while the tool runs. Never blocks; the line is not stored."""
         self._show(line)
 
     @property
@@ -65,7 +65,7 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class Invocation:
-    """One run of a call. ``answers`` are what a person said to what its tool asked, by question."""
+    """One run of a call. ``answers`` are a person's answers to questions of its tool, by question."""
 
     dialog_id: UUID
     call_id: str
@@ -78,9 +78,9 @@ class Invocation:
 class Tool:
     """One tool.
 
-    ``inside`` runs in the transaction that stores its result, so both happen or neither. ``outside`` runs before that,
-    with no transaction open, and ``ahead`` computes there what ``inside`` will need. A ``repeatable`` tool may simply
-    run again after a crash; for any other, a call with an unknown outcome is shown as such and not repeated.
+    ``inside`` runs in the transaction that stores its result, so that both happen or neither. ``outside`` runs before
+    that transaction. ``ahead`` also runs before it, and computes what ``inside`` will need. A ``repeatable`` tool may
+    run again after a crash; a call of any other tool then gets the result that its outcome is unknown.
     """
 
     spec: ToolSpec
@@ -88,7 +88,7 @@ class Tool:
     outside: Callable[[Invocation], Result] | None = None
     ahead: Callable[[Invocation], None] | None = None
     repeatable: bool = True
-    read_only: bool = True  # says its server, for a tool of one
+    read_only: bool = True  # as its server states, for a tool of a server
     always: bool = False  # offered to every agent
     source: str = ""  # the server that runs it, by id and address
     schema: Draft202012Validator = field(init=False, compare=False, repr=False)
@@ -103,7 +103,8 @@ class Tool:
     def needs_approval(self, when: str) -> bool:
         """Check whether a person must allow each call, by an agent's ``tool_approval``.
 
-        Tools of every agent change nothing outside, and neither do those that run in the runtime's own transaction.
+        Tools that every agent has change nothing outside of the product, and neither do tools that run inside a
+        transaction.
         """
         if self.always or self.outside is None or when == Agent.ToolApproval.NEVER:
             return False
@@ -111,7 +112,7 @@ class Tool:
 
     @property
     def identity(self) -> str:
-        """Return the name that an approval allows, which holds the server's. The tool's follows the last slash."""
+        """Return the name that an approval allows: that of the server, if any, and after the last slash the tool's."""
         return f"{self.source}/{self.name}" if self.source else self.name
 
     @property
@@ -121,7 +122,7 @@ class Tool:
 
 
 def explain_refusals(run: Callable[Given, Result]) -> Callable[Given, Result]:
-    """Wrap a tool's function, so that a refusal becomes its result, whose reason the model reads."""
+    """Wrap a tool's function, so that the model reads the reason of a ``Refusal`` as its result."""
 
     @wraps(run)
     def answer(*args: Given.args, **named: Given.kwargs) -> Result:
@@ -169,8 +170,8 @@ def read_arguments(tool: Tool, raw: str) -> dict[str, Any]:
 
 
 def _as_meant(schema: Any, value: Any) -> Any:
-    """Drop arguments that are null and need not be, since models send null for what they leave out; and read those
-    that are written as a text once more, which many servers make of lists, objects and numbers.
+    """Return arguments as the model meant them: without null for an optional argument, which models send for what they
+    leave out, and with values parsed that are JSON inside a string, as many servers send lists, objects and numbers.
     """
     if not isinstance(schema, Mapping):
         return value
@@ -191,7 +192,7 @@ def _as_meant(schema: Any, value: Any) -> Any:
 
 
 def _unquote(schema: Mapping[str, Any], text: str) -> Any:
-    """Return what a text says as JSON, where the schema takes that and no text."""
+    """Parse a text as JSON if the schema takes the value and no text; else return the text."""
     kinds = _kinds_of(schema)
     if "string" in kinds or not kinds - {"null"}:
         return text
@@ -203,7 +204,7 @@ def _unquote(schema: Mapping[str, Any], text: str) -> Any:
 
 
 def _kinds_of(schema: Mapping[str, Any]) -> set[str]:
-    """Return the types that a schema takes by its own words or its branches'; none if one of these does not say."""
+    """Return the types that a schema, or its branches, accept; empty if the schema or one branch does not tell."""
     kinds = schema.get("type")
     if kinds is not None:
         return set(kinds) if isinstance(kinds, list) else {kinds}
@@ -213,7 +214,7 @@ def _kinds_of(schema: Mapping[str, Any]) -> set[str]:
 
 
 def _may_be_null(schema: Any) -> bool:
-    """Check whether a schema accepts null. True also if that cannot be told, as for a reference."""
+    """Check whether a schema accepts null, or may accept it, as a reference may."""
     if not isinstance(schema, Mapping):
         return True
     kinds = schema.get("type")

@@ -18,11 +18,11 @@ from dominds.llm.messages import ToolSpec
 MAX_READ_BYTES = 64 * 1024  # per call
 MAX_LINES = 2_000
 MAX_ENTRIES = 500
-SAMPLE_BYTES = 8 * 1024  # looked at to tell text from binary
+SAMPLE_BYTES = 8 * 1024  # read to tell text from binary
 
 
 class Outside(Refusal):
-    """Raised for a path that cannot be used. The text tells the model why."""
+    """Raised for a path that cannot be used, with the reason for the model."""
 
 
 @explain_refusals
@@ -40,7 +40,7 @@ def list_files(call: Invocation) -> Result:
     return Result(_list(folder, recursive=bool(call.arguments.get("recursive"))))
 
 
-# The jail
+# Paths inside the workspace
 
 
 def _root() -> Path:
@@ -73,7 +73,7 @@ def _name_of(path: Path) -> str:
 
 @contextmanager
 def _open(path: Path) -> Iterator[BinaryIO]:
-    """Open a file. Links were followed before, so a new one is refused, and a pipe must not block the worker."""
+    """Open a file. The path was resolved before, so a new link is refused. A pipe does not block the worker."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as error:
@@ -89,7 +89,7 @@ def _open(path: Path) -> Iterator[BinaryIO]:
 
 
 def _read(file: BinaryIO, name: str, call: Invocation) -> str:
-    """Return a part of a text file and how to read on: by lines, or by bytes for lines too long for one read."""
+    """Return a part of a text file, and how to read on: by lines, or by bytes in a line too long for one read."""
     size = os.fstat(file.fileno()).st_size
     if not _is_text(file.read(SAMPLE_BYTES)):
         raise Outside(f"{name} is binary or not UTF-8 ({size:,} bytes); read_file reads text only.")
@@ -118,7 +118,7 @@ def _by_bytes(file: BinaryIO, size: int, start: int) -> str:
 
 
 def _by_lines(file: BinaryIO, size: int, first: int, limit: int) -> str:
-    """Return lines, counted from 1. The cap limits what is returned; lines before it are skipped in pieces."""
+    """Return lines, counted from 1. Lines before ``first`` are skipped piece by piece, so memory stays bounded."""
     start = _start_of_line(file, first)
     if start is None or (start >= size and first > 1):
         raise Outside(f"The file ends before line {first:,}. Lines count from 1.")
