@@ -21,6 +21,7 @@ from remediation.budget import RECALL_SHARE
 from remediation.config import ContextConfig
 from remediation.context import Toolbox, Units
 from remediation.evaluation import policies as evaluated
+from remediation.evaluation.baselines import Room
 from remediation.evaluation.dialogs import Dialog
 from remediation.evaluation.formats import export
 from remediation.evaluation.measures import FACTS, NEEDED_LATER, run
@@ -145,7 +146,7 @@ def _evaluated_policy(policy: Policy, config: ContextConfig) -> evaluated.Policy
         return evaluated.Policy(policy.name, None)
     rewrite_task = policy.rewrite
 
-    def rewrite(units: Units, room: evaluated.Room, toolbox: Toolbox) -> Units:
+    def rewrite(units: Units, room: Room, toolbox: Toolbox) -> Units:
         task = RewriteTask(units, room.limit, room.target, 0, 0, room.limit, config)
         return images_first(task, toolbox, rewrite_task).units
 
