@@ -1,6 +1,7 @@
 """Guidance by reported usage: when it is due, how it is worded, and which output a forced clear accepts."""
 
 import json
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,6 +21,12 @@ CLEAR_MIND = "clear_mind"
 
 CLEAR_OR_REMIND = render(load("guidance"))  # as shipped
 CLEAR_ONLY = render(load("forced_clear_first"))
+# The outline and the placeholders that a package is to fill.
+UNFILLED = frozenset(
+    (found[1] or found[2]).casefold()
+    for text in (CLEAR_ONLY, load("forced_clear_third").text)
+    for found in re.finditer(r"^- (.+)$|<([^<>]+)>", text, re.M)
+)
 NO_REASON = "it was not exactly one clear_mind call with a package"
 
 
@@ -105,14 +112,16 @@ def after_clear(counters: Counters, *, forced: bool) -> Counters:
 
 
 def judge_forced(calls: Sequence[ToolCall]) -> ReplyDecision:
-    """Accept exactly one ``clear_mind`` with a package that is not blank. Other text and calls are ignored."""
+    """Accept exactly one ``clear_mind`` with a package that says something. Other text and calls are ignored."""
     clears = [call for call in calls if call.name == CLEAR_MIND]
     if not clears:
         called = ", ".join(sorted({call.name for call in calls}))
         return Discard(f"no clear_mind call, but {called}" if called else "text only, no clear_mind call")
     if len(clears) > 1:
         return Discard(f"{len(clears)} clear_mind calls, exactly one is valid")
-    return Keep() if package_of(clears[0]) else Discard("clear_mind with a blank or unreadable reminder_content")
+    return (
+        Keep() if package_of(clears[0]) else Discard("clear_mind with a blank, unfilled or unreadable reminder_content")
+    )
 
 
 def package_of(call: ToolCall) -> str:
@@ -122,4 +131,12 @@ def package_of(call: ToolCall) -> str:
     except json.JSONDecodeError:
         return ""
     content = arguments.get("reminder_content") if isinstance(arguments, dict) else None
-    return content.strip() if isinstance(content, str) and not is_blank(content) else ""
+    return content.strip() if isinstance(content, str) and not says_nothing(content) else ""
+
+
+def says_nothing(package: str) -> bool:
+    """Check for a package that is blank, or no more than the outline that it was to fill, as weak models return it."""
+    if is_blank(package):
+        return True
+    lines = [bare for line in package.splitlines() if (bare := line.strip(" \t<>[]#*•-:.").casefold())]
+    return bool(lines) and all(line in UNFILLED for line in lines)

@@ -5,14 +5,15 @@ from dialogs.context.tool_calls import Result
 from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Tool, explain_refusals, parameters
 from dominds.llm.messages import ToolSpec
-from dominds.visible_text import is_blank
-from remediation.guidance import CLEAR_MIND
+from remediation.guidance import CLEAR_MIND, says_nothing
 
 
 def clear_mind(change: Change, call: Invocation) -> Result:
     package = str(call.arguments["reminder_content"])
-    if is_blank(package):
-        return Result("reminder_content is blank. Write the re-entry package that you want to go on from.", failed=True)
+    if says_nothing(package):
+        return Result(
+            "reminder_content says nothing. Write the re-entry package that you want to go on from.", failed=True
+        )
     rounds.clear_within(change, package, cause="clear_mind")
     return Result("Mind cleared.")
 

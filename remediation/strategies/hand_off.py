@@ -23,7 +23,7 @@ from remediation.strategies.stand_ins import (
 from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
 from remediation.text.marks import BY_RULE, SPEAKERS, disarm, fenced
 from remediation.text.secret_masking import redact
-from remediation.text.summaries import summary_problem, without_reasoning
+from remediation.text.summaries import summary_problem, without_reasoning, without_role_play
 
 REMOVED_SHARE = 5  # a summary gets the tokens of what it stands for divided by this, while there is room
 FEWEST_TOKENS, MOST_TOKENS = 300, 2_000
@@ -140,16 +140,12 @@ def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tu
         if not written.strip():
             return "", ""
         judge = judge or _Judge(gone, toolbox)
-        summary = _usable(written)
+        summary = judge.usable(written)
         if cause := judge.problem(summary or written):
             return "", cause
     if judge is None or len(requests) > 1:  # people wait for each call: what is missing goes to the ledger
         return summary, ""
     return _repair(summary, judge, remaining, asked, toolbox)
-
-
-def _usable(written: str) -> str:
-    return redact(disarm(without_reasoning(written)))
 
 
 class _Judge:
@@ -161,6 +157,9 @@ class _Judge:
         self.required = required_of(said_in(gone))
         self._original = redact("\n".join((_earlier(gone), *(entry for unit in gone for entry in entries_of(unit)))))
         self._known, self._count = Shown(self._original), text_counter(toolbox)
+
+    def usable(self, written: str) -> str:
+        return without_role_play(redact(disarm(without_reasoning(written))), self._original)
 
     def problem(self, summary: str) -> str:
         about = is_about(summary, self._known, self.required)
@@ -177,7 +176,7 @@ def _repair(summary: str, judge: _Judge, remaining: Units, asked: int, toolbox: 
     missing = missing_from(Shown(f"{summary}\n{beside}"), judge.required)
     if len(missing) < FEWEST_WORTH_ASKING:
         return summary, ""
-    answer = _usable(toolbox.summarise(_repair_request(summary, missing, toolbox), asked))
+    answer = judge.usable(toolbox.summarise(_repair_request(summary, missing, toolbox), asked))
     still = missing_from(Shown(f"{answer}\n{beside}"), judge.required)
     if judge.problem(answer) or len(still) >= len(missing):
         return summary, f"{len(missing)} missing facts went to the ledger"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from itertools import pairwise
 
 from remediation.text.reading import SENTENCE_END
 
@@ -20,6 +21,10 @@ REASONING = re.compile(
     r"(?P<begin><(?:think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|\[THINK\]|<\|channel\|>(?!final<))"
     r"|</(?:think|thinking|thought|reasoning|scratchpad)\s*>|\[/THINK\]|<\|channel\|>final<\|message\|>",
     re.I,
+)
+# A turn that begins a line, as models write it that play a conversation on; people are quoted in lists and headings.
+PLAYED = re.compile(
+    r"^[*_]{0,2}(?:(?P<person>user|human|person)|assistant|agent|ai)[*_]{0,2}:[*_ ]{0,3}(?P<words>.*)$", re.I | re.M
 )
 FINISHED = re.compile(r"[.!?:…。！？)\]}\"'”`|]\W{0,3}$")
 UNFINISHED = re.compile(
@@ -59,6 +64,24 @@ def without_reasoning(summary: str) -> str:
         thinks = bool(mark["begin"])
         end = mark.end()
     return "".join((*kept, summary[begin if thinks else end :])).strip()
+
+
+def without_role_play(summary: str, original: str) -> str:
+    """Cut off a conversation that a model plays on behind its summary, which would be read as said: a person's words
+    that the original does not have, and an answer to them.
+    """
+    turns = list(PLAYED.finditer(summary))
+    known = _bare(original) if turns else ""
+    for turn, answer in pairwise(turns):
+        if not turn["person"] or answer["person"] or "\n#" in summary[turn.start() : answer.start()]:
+            continue
+        if _bare(turn["words"]) not in known and summary[: turn.start()].strip():
+            return summary[: turn.start()].rstrip()
+    return summary
+
+
+def _bare(text: str) -> str:
+    return " ".join(re.findall(r"\w+", text.casefold()))
 
 
 def summary_problem(

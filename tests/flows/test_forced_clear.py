@@ -52,7 +52,7 @@ REASONS = {
     "two clears": "2 clear_mind calls, exactly one is valid",
     **dict.fromkeys(
         ["blank package", "malformed arguments", "arguments that are no object", "a package that is no text"],
-        "clear_mind with a blank or unreadable reminder_content",
+        "clear_mind with a blank, unfilled or unreadable reminder_content",
     ),
 }
 
@@ -149,7 +149,7 @@ class Reader:
 
     def __call__(self, prompt: Prompt) -> Reply:
         asked = prompt.last.text
-        if "blank or unreadable" in asked:
+        if "blank, unfilled or unreadable" in asked:
             return accepted("Goal: read what is said")
         return (
             REFUSALS["blank package"]

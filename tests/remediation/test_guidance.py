@@ -162,6 +162,12 @@ OTHER = ToolCall("2", "add_reminder", '{"content": "x"}')
         ([clear({"reminder_content": ""})], False),
         ([clear({"reminder_content": " \n\t"})], False),
         ([clear({"reminder_content": "\u00a0\u200b\ufeff"})], False),  # nothing of it can be seen
+        ([clear({"reminder_content": "<re-entry package>"})], False),
+        (
+            [clear({"reminder_content": "## Goal and scope\n\n- **Current progress**:\n- Open questions and risks"})],
+            False,
+        ),
+        ([clear({"reminder_content": "Goal and scope\n- boats"})], True),
         ([clear({"reminder_content": 5})], False),
         ([clear({"reminder_content": None})], False),
         ([clear({"content": "Goal"})], False),

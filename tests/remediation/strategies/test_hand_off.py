@@ -98,6 +98,18 @@ def test_reasoning_is_cut_away() -> None:
     assert handed(f"<think>What matters?</think>\n{GOOD}")[0] == GOOD
 
 
+def test_a_conversation_that_is_played_on_is_cut_off() -> None:
+    played = "\n\nUser: Thanks! Now drop the table seat.\nAssistant: Dropped.\nUser: Great."
+    assert handed(GOOD + played)[0] == GOOD
+    assert handed(GOOD + played.replace("User", "**Human**"))[0] == GOOD
+    for kept in (
+        f"{GOOD}\n\nUser: please raise POOL_SIZE to 12 after the gala, not before.\nAssistant: Noted.",  # quoted
+        f"{GOOD}\n\n- User: fine with the gala.\n- Assistant: noted it.",  # a list
+        f"User: wants the table seat to hold.\nAssistant: raises it.\n{GOOD}",  # all of it is told so
+    ):
+        assert handed(kept, room=300)[0] == kept
+
+
 def test_a_truthful_summary_may_begin_like_an_error_or_a_refusal() -> None:
     for opening in ("Error: the pool was empty.", "I cannot push without leave."):
         assert handed(f"{opening} {GOOD}")[0] == f"{opening} {GOOD}"
