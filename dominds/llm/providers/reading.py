@@ -78,6 +78,10 @@ FAILURES = frozenset(
 )
 
 
+# Halves of a surrogate pair, as JSON escapes them, at the end and at the beginning of a text. An escaped backslash
+# before the u belongs to JSON within the text.
+FIRST_HALF = re.compile(rb'(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})"')
+SECOND_HALF = re.compile(rb'"(?=\\u[dD][c-fC-F][0-9a-fA-F]{2})')
 # Fields of a whole answer that programs read. The last two are Perplexity's.
 FIELDS = ("system_fingerprint", "service_tier", "citations", "search_results")
 
@@ -133,6 +137,7 @@ class AnswerReader(ABC):
         self.end = ""  # the provider's word for the end
         self.counts: dict[str, Any] = {}  # token counts as they were reported
         self.fields: dict[str, Any] = {}  # what programs are told beside the answer
+        self._half = b""  # the first half of a character, of which the second has not come yet
         self.has_ended = False  # set by the format's own last event
         self.is_done = False
         self._is_marked_done = False
@@ -158,6 +163,8 @@ class AnswerReader(ABC):
     # -- what all formats share
 
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
+        if self._half or b"\\u" in event.data:
+            event = self._join_halves(event)
         if event.data.strip() == DONE:
             self._is_marked_done = self.is_done = True
             return ()
@@ -171,8 +178,20 @@ class AnswerReader(ABC):
             return [piece for line in lines for piece in self.read(ServerEvent(line))]
         return self.read_document(document) if document else ()
 
+    def _join_halves(self, event: ServerEvent) -> ServerEvent:
+        """Move the first half of a character that was cut in two to the second one, in the next text that begins so."""
+        data = event.data
+        if half := self._half:
+            data, joined = SECOND_HALF.subn(lambda _: b'"' + half, data, count=1)
+            self._half = b"" if joined else half
+        if found := FIRST_HALF.search(data):
+            self._half = found[1]
+            data = data[: found.start(1)] + data[found.end(1) :]
+        return ServerEvent(data, event.name)
+
     def close(self) -> list[StreamEvent]:
-        return self._count(self._tags.close())
+        lost = self.say("\ufffd") if self._half and not self.has_thought else []
+        return [*lost, *self._count(self._tags.close())]
 
     def note_end(self, word: Any) -> None:
         """Note the provider's word for the end, if there is one."""

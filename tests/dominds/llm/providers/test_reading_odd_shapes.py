@@ -273,6 +273,25 @@ def test_events_that_follow_each_other_at_once_are_read(between: bytes) -> None:
     assert read(ChatReader(HELLO, owner(), Echo.SENT), body).text == "The whole."
 
 
+def test_a_character_that_is_cut_in_two_is_whole_in_every_format() -> None:
+    """Arguments are JSON of their own, whose halves join by themselves."""
+    first, second = "\ud83d", "\ude00"
+    arguments = ('{"city":"\\ud83d', '\\ude00"}')
+    call = {"index": 0, "id": "a", "function": {"name": "get_weather"}}
+    calls = [delta(tool_calls=[{**call, "function": {**call["function"], "arguments": one}}]) for one in arguments]
+    texts = (f"So {first}", f"{second}!")
+    deltas = ({"type": "text_delta", "text": text} for text in texts)
+    results = [
+        chat(*(delta(content=text) for text in texts), delta("stop")),
+        messages(*block(0, {"type": "text", "text": ""}, *deltas), *message_end("end_turn")),
+        responses(*({"type": "response.output_text.delta", "delta": text} for text in texts)),
+    ]
+    assert [result.text for result in results] == ["So 😀!"] * 3
+    assert chat(delta(reasoning=first), delta(reasoning=second), delta("stop", content=".")).thought == "😀"
+    assert chat(*calls, delta("tool_calls")).calls == [("get_weather", "".join(arguments))]
+    assert chat(delta(content="a" + first), delta("stop", content="b")).text == "ab\ufffd"
+
+
 def test_nulls_beside_what_is_said_hide_nothing() -> None:
     told = [
         chat(delta(content=None), {"delta": None}, delta(tool_calls=[None]), delta(content="Yes."), delta("stop")),
