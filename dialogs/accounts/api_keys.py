@@ -16,7 +16,7 @@ from dominds.db.prepared import Select
 
 PREFIX = "dmk_"
 MAKE_ONE = "Make one in the settings, or with `dominds apikey USERNAME`."
-NOTED = timedelta(minutes=1)  # a use within it is not noted again
+NOTED = timedelta(minutes=1)  # the use of a key is stored at most once in this time
 
 
 def create_key(
@@ -28,7 +28,11 @@ def create_key(
     keep_days: int | None = None,
     budget_usd: Decimal | None = None,
 ) -> str:
-    """Make a key for a person and return it; it cannot be read again. It expires after ``days``, or never."""
+    """Make a key for a person and return it; it cannot be read again. Raises ``Invalid``.
+
+    It expires after ``days``, or never. Dialogs that it makes are kept for ``keep_days``, or for ever. ``budget_usd``
+    is what it may cost a month.
+    """
     if budget_usd is not None and scope == ApiKey.Scope.READ:
         raise Invalid("A key that may only read asks no model: it has no budget.")
     key = PREFIX + secrets.token_urlsafe(32)
@@ -47,7 +51,7 @@ def create_key(
 
 def key_of(key: str) -> ApiKey | None:
     """Return the row of a valid key with an active owner, and note that the key was used."""
-    row = _THAT_HOLDS.first(_digest(key))
+    row = _valid_keys.first(_digest(key))
     if row is None or not row.owner.is_active:
         return None
     if row.last_used_at is None or timezone.now() - row.last_used_at > NOTED:
@@ -75,12 +79,10 @@ def owner_of(key: str) -> User | None:
     return row.owner if row is not None else None
 
 
-def _that_holds(digest: str) -> QuerySet[ApiKey]:
+@Select
+def _valid_keys(digest: str) -> QuerySet[ApiKey]:
     holds = Q(expires_at__isnull=True) | Q(expires_at__gt=Now())
     return ApiKey.objects.select_related("owner").filter(holds, digest=digest, revoked_at__isnull=True)
-
-
-_THAT_HOLDS = Select(_that_holds)
 
 
 def revoke(owner: User, key_id: int) -> bool:

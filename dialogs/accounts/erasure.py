@@ -25,7 +25,7 @@ from dialogs.models import (
 
 log = structlog.get_logger(__name__)
 
-OWN = (Delivery, PushSubscription, Identity, PromptTemplate, ApiKey, PersonSettings)  # beside dialogs
+OWN = (Delivery, PushSubscription, Identity, PromptTemplate, ApiKey, PersonSettings)  # a person's rows but dialogs
 BATCH = 500
 
 
@@ -43,7 +43,7 @@ def erase(user: User, by: User | None = None) -> int:
     username, address = user.username, user.email
     _lock_out(user)
     dialogs: set[UUID] = set()
-    # An agent at work, or a request that was let in before, may open one more meanwhile.
+    # An agent at work, or a request that was admitted before, may open another dialog meanwhile.
     while more := set(Dialog._base_manager.filter(owner=user).values_list("pk", flat=True)) - dialogs:
         for dialog_id in more:
             expiry.erase_now(dialog_id)
@@ -75,7 +75,7 @@ def _lock_out(user: User) -> None:
 
 
 def _forget_in_log(user: User, username: str, address: str) -> None:
-    """Remove their names from the admin's log, which calls rows by the names of that time."""
+    """Remove their names from the admin's log, which stores the names of rows as text."""
     named = Q(user=user) | Q(content_type__app_label="auth", content_type__model="user", object_id=str(user.pk))
     for text in filter(None, (username, address)):
         named |= Q(object_repr__contains=text) | Q(change_message__contains=text)
@@ -83,7 +83,7 @@ def _forget_in_log(user: User, username: str, address: str) -> None:
 
 
 def _forget_address(address: str) -> None:
-    """Send overdue questions no longer to an address that was theirs alone."""
+    """Remove an address that was theirs alone from those to which overdue questions are sent."""
     site = SiteSettings.objects.first()
     if site is None or not address or User.objects.filter(email__iexact=address).count() > 1:
         return

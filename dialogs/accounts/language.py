@@ -1,4 +1,4 @@
-"""Language and time zone of an answer: the person's choice, or else what their browser prefers."""
+"""Language and time zone of a response: the person's choice, or else what their browser prefers."""
 
 from zoneinfo import ZoneInfo
 
@@ -20,7 +20,7 @@ from dominds.web.middleware import Handler
 log = structlog.get_logger(__name__)
 
 FOR_PROGRAMS = ("/api/", "/v1/", "/mcp", "/metrics")
-PAGE_HEADER = "X-Page-Language"  # htmx says which language the page is in: a piece of it comes in the same
+PAGE_HEADER = "X-Page-Language"  # sent by htmx, so that a piece comes in the language of its page
 
 
 @sync_only_middleware
@@ -44,7 +44,7 @@ def in_chosen_language(get_response: Handler) -> Handler:
             shown_in = translation.get_language() or ""
         if response.get("Content-Type", "").startswith("text/html"):
             patch_vary_headers(response, ("Accept-Language",))
-            if response.status_code == 200:  # a redirect shows nothing, and its cookie may repeat a choice just dropped
+            if response.status_code == 200:  # a redirect shows nothing, and its cookie may hold the zone chosen before
                 _remember(request, shown_in)
         return response
 
@@ -52,13 +52,13 @@ def in_chosen_language(get_response: Handler) -> Handler:
 
 
 def _remember(request: HttpRequest, language: str) -> None:
-    """Store language and zone of the newest page, for mails and push notifications, which come with no browser. It
-    takes a statement only after a change.
+    """Store language and zone of the newest page, for mails and push notifications, which have no browser to ask. Only
+    a change takes a statement.
     """
     own: PersonSettings | None = getattr(request, "own_settings", None)
     if own is None:
         return
-    follows = request.COOKIES.get("zone") and not own.zone  # else the cookie only repeats the choice
+    follows = request.COOKIES.get("zone") and not own.zone  # beside a chosen zone, the cookie only repeats it
     zone = str(zone_of(request)) if follows else own.seen_zone
     before = own.seen_language or known_language(""), own.seen_zone or "UTC"
     if before == (language if not own.language else before[0], zone or "UTC"):
@@ -66,7 +66,7 @@ def _remember(request: HttpRequest, language: str) -> None:
     try:
         seen = {"seen_language": language, "seen_zone": zone}
         PersonSettings.objects.update_or_create(user_id=own.user_id, defaults=seen, create_defaults=seen)
-    except busy_database.AWAY as error:  # the next page does it
+    except busy_database.AWAY as error:  # the next page stores it
         log.info("language_not_noted", person=own.user_id, error=str(error) or type(error).__name__)
 
 

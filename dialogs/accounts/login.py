@@ -29,14 +29,14 @@ from dominds.web.middleware import address_of
 
 log = structlog.get_logger(__name__)
 
-ATTEMPTS_OF_ADDRESS = 10  # within the window; those that succeed do not count
+ATTEMPTS_OF_ADDRESS = 10  # that fail within the window
 ATTEMPTS_OF_ACCOUNT = 20  # from all addresses together
 ATTEMPTS_AT_PROVIDER = 30  # by one address, which a whole office may share
 MOST_NAME_CHARS = 150  # the length of Django's column
 WINDOW_SECONDS = 60  # counted from the first attempt
 HASHES_AT_ONCE = 2  # a hash takes a third of a second of a processor, which pages need as well
 WAIT_SECONDS = 15  # fifty people who come at once need ten
-TOO_MANY, BUSY = 429, 503  # HTTP
+TOO_MANY, BUSY = 429, 503  # HTTP statuses
 _hashing = threading.BoundedSemaphore(HASHES_AT_ONCE)
 
 
@@ -64,7 +64,7 @@ def lacks_a_way_in(user: User) -> bool:
 
 
 def free_username(name: str) -> str:
-    """Return the name, with a number behind it if somebody has it, or a name that looks like it."""
+    """Return the name, with a number appended if somebody has it or a name that looks like it."""
     taken = {skeleton(username) for username in User.objects.values_list("username", flat=True).iterator()}
     names = chain([name], (f"{name}-{number}" for number in count(2)))
     return next(name for name in names if skeleton(name) not in taken)
@@ -109,7 +109,7 @@ def password_check() -> Iterator[None]:
     """Hold one of the few places for hashing a password. Raises ``LoginRefused`` if none becomes free in time."""
     if not _hashing.acquire(blocking=False):
         if not connection.in_atomic_block:
-            connection.close()  # others need it meanwhile
+            connection.close()  # other requests need it meanwhile
         if not _hashing.acquire(timeout=WAIT_SECONDS):
             raise LoginRefused(BUSY, WAIT_SECONDS)
     try:
@@ -119,12 +119,13 @@ def password_check() -> Iterator[None]:
 
 
 def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
-    """Return the answer of ``check`` to a posted password. Raises ``LoginRefused`` instead of calling it.
+    """Return the response of ``check``, which checks a posted password. Raises ``LoginRefused`` in place of calling it,
+    after too many attempts or while too many checks are running.
 
     An attempt counts before its password is hashed, and is forgotten if the password was right, so many attempts at
     once cannot pass the limits. Without Redis only the number of hashes at once is limited.
     """
-    name = request.user.get_username() or request.POST.get("username", "")  # the former where a password is changed
+    name = request.user.get_username() or request.POST.get("username", "")  # who is logged in changes the password
     account = _account_of(name)
     limits = {
         f"dominds:login:address:{address_of(request)}": ATTEMPTS_OF_ADDRESS,
@@ -136,8 +137,8 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
 
 
 def _account_of(name: str) -> str:
-    """Return the key by which attempts are counted: the person whom the login form finds by this spelling, which it
-    strips and normalises, or else the common part of all spellings.
+    """Return the key under which attempts are counted: the person whom the login form finds, which strips and
+    normalises the name, or else a hash that is the same for all names that look like this one.
     """
     name = unicodedata.normalize("NFKC", name.strip())[:MOST_NAME_CHARS]
     person = User.objects.filter(username=name).values_list("pk", flat=True).first() if name.isprintable() else None
@@ -147,8 +148,8 @@ def _account_of(name: str) -> str:
 
 
 def try_to_sign_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> HttpResponse:
-    """Return the answer of ``check`` to a step of a sign-in at a provider. It has its own count, so passwords still
-    work while the provider is down.
+    """Return the response of ``check``, a step of a sign-in at a provider. Its attempts are counted apart, so that
+    passwords still work while the provider is down. Raises ``LoginRefused``.
     """
     return _check_within({f"dominds:sign-in:address:{address_of(request)}": ATTEMPTS_AT_PROVIDER}, check)
 

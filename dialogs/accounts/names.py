@@ -37,14 +37,15 @@ _LOOKS = {
     "y": "УуΥγү",
     "z": "ΖᏃ",
 }
-_LIKE = str.maketrans({one: letter for letter, like in _LOOKS.items() for one in like})
+_LIKE = str.maketrans({lookalike: letter for letter, lookalikes in _LOOKS.items() for lookalike in lookalikes})
 _PAIRS = (("rn", "m"), ("vv", "w"))
 
 
 def skeleton(name: str) -> str:
     """Return the common form of all names that look like this one."""
     plain = unicodedata.normalize("NFKD", name)
-    plain = "".join(one for one in plain if unicodedata.category(one)[0] != "M").translate(_LIKE).casefold()
+    unmarked = "".join(character for character in plain if unicodedata.category(character)[0] != "M")
+    plain = unmarked.translate(_LIKE).casefold()
     for pair, like in _PAIRS:
         plain = plain.replace(pair, like)
     return plain

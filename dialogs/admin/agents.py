@@ -115,7 +115,7 @@ class AgentAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]
 
 @admin.register(ConnectedProvider)
 class ConnectedProviderAdmin(RecordAdmin):
-    """Connected providers, without their keys, sealed or not."""
+    """Connected providers, without their sealed keys."""
 
     list_display = ("provider_id", "name", "kind", "base_url", "connected_at")
     fields = ("provider_id", "name", "kind", "base_url", "model_ids", "connected_at")
@@ -123,7 +123,7 @@ class ConnectedProviderAdmin(RecordAdmin):
 
 @admin.register(ToolServer)
 class ToolServerAdmin(RecordAdmin):
-    """Tool servers, without their keys, sealed or not."""
+    """Tool servers, without their sealed keys."""
 
     list_display = ("server_id", "url", "enabled", "added_at")
     fields = ("server_id", "url", "enabled", "added_at")

@@ -106,7 +106,7 @@ class DialogAdmin(RecordAdmin):
         return format_html('<a href="{}?dialog={}">Try them on this dialog</a>', address, dialog.pk)
 
     def get_fields(self, request: HttpRequest, obj: Any = None) -> list[Any]:
-        deleted = ["deletion"] if obj is not None and obj.removed_at else []  # its export and page are gone
+        deleted = ["deletion"] if obj is not None and obj.removed_at else []  # then it has no export and no page
         shown = deleted or ["exports", "trial"]
         return ["lists", *shown, *(field.name for field in Dialog._meta.concrete_fields)]
 
@@ -125,7 +125,7 @@ class OfDialog(RecordAdmin):
 
 
 class NumberedInDialog(OfDialog):
-    """An admin for rows with a ``seq``, which an index finds for one dialog."""
+    """An admin for rows with a ``seq``. Within one dialog they are ordered by it, which has an index there."""
 
     def get_ordering(self, request: HttpRequest) -> tuple[str, ...]:
         return ("-seq",) if request.GET.keys() & {"q", "dialog__id__exact"} else ("-pk",)
@@ -145,10 +145,18 @@ class TurnAdmin(NumberedInDialog):
 class GenerationAdmin(OfDialog):
     """Model calls. ``guided`` says that guidance was given with a call; its text is stored nowhere."""
 
-    list_display = tuple(
-        """
-        id dialog purpose outcome attempt guided prompt_tokens completion_tokens cost level started_at
-        """.split()
+    list_display = (
+        "id",
+        "dialog",
+        "purpose",
+        "outcome",
+        "attempt",
+        "guided",
+        "prompt_tokens",
+        "completion_tokens",
+        "cost",
+        "level",
+        "started_at",
     )
     list_filter = ("purpose", "outcome", "guided", ("provider", NewestValues), "snapshot__level", "started_at")
     list_select_related = ("dialog", "snapshot")

@@ -29,10 +29,17 @@ class ApiKeyAdmin(RecordAdmin):
     list_filter = ("scope", ("revoked_at", admin.EmptyFieldListFilter))
     list_select_related = ("owner",)
     search_fields = ("owner__username", "name", "last_four")
-    fields = tuple(
-        """
-        owner name last_four scope keep_days budget_usd created_at last_used_at expires_at revoked_at
-        """.split()
+    fields = (
+        "owner",
+        "name",
+        "last_four",
+        "scope",
+        "keep_days",
+        "budget_usd",
+        "created_at",
+        "last_used_at",
+        "expires_at",
+        "revoked_at",
     )
     actions = ("revoke",)
 
@@ -78,7 +85,7 @@ class PromptTemplateAdmin(RecordAdmin):
 
 @admin.register(PersonSettings)
 class PersonSettingsAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
-    """Personal settings, of which operators set the monthly budget alone."""
+    """Personal settings. Operators can change only the monthly budget."""
 
     list_display = ("user", "monthly_budget_usd", "theme", "notifications", "progress_detail")
     list_select_related = ("user",)
@@ -102,10 +109,13 @@ class SiteSettingsAdmin(RecordAdmin):
 
     list_display = ("__str__", "pruning_agent", "keep_discarded_outputs", "webhook_url")
     list_select_related = ("pruning_agent",)
-    fields = tuple(
-        """
-        pruning_agent write_titles keep_discarded_outputs webhook_url question_deadline_minutes escalation_address
-        """.split()
+    fields = (
+        "pruning_agent",
+        "write_titles",
+        "keep_discarded_outputs",
+        "webhook_url",
+        "question_deadline_minutes",
+        "escalation_address",
     )
 
 
@@ -113,7 +123,9 @@ _log_in = admin.site.login
 
 
 def log_in(request: HttpRequest, extra_context: dict[str, Any] | None = None) -> HttpResponse:
-    """Log in within the limits of the other login page, which also offers sign-in without a password."""
+    """Log in under the limits of the site's login page. With sign-in providers, a GET leads to that page, which offers
+    them.
+    """
     if request.method != "POST":
         if settings.OIDC_PROVIDERS and not request.user.is_authenticated:
             return redirect_to_login(request.GET.get("next") or reverse("admin:index"))

@@ -62,7 +62,7 @@ class QuestionAdmin(RecordAdmin):
 
     @admin.display(ordering="kind", description="kind")
     def about(self, question: Question) -> str:
-        return TITLES.get(question.kind, question.kind)  # a damaged row stands in the list, too
+        return TITLES.get(question.kind, question.kind)  # a damaged row must not break the list
 
     @admin.display(ordering="-created_at")
     def age(self, question: Question) -> str:

@@ -19,7 +19,7 @@ def _has_all(user: Any, permissions: set[str]) -> bool:
 
 
 class _Named:
-    """A mixin for forms of models whose rows people tell apart by name."""
+    """A mixin for forms that checks a changed name of a person or group."""
 
     def clean(self) -> Any:
         result: Any = super().clean()  # type: ignore[misc]  # of the form
@@ -68,7 +68,7 @@ class RoleAdmin(_Guarded, GroupAdmin):
         if obj is None or request.user.is_superuser:
             return True
         rows = obj.permissions.select_related("content_type")
-        return _has_all(request.user, {f"{one.content_type.app_label}.{one.codename}" for one in rows})
+        return _has_all(request.user, {f"{row.content_type.app_label}.{row.codename}" for row in rows})
 
     def formfield_for_manytomany(self, db_field: Any, request: Any = None, **kwargs: Any) -> Any:
         result: Any = super().formfield_for_manytomany(db_field, request, **kwargs)
@@ -76,7 +76,7 @@ class RoleAdmin(_Guarded, GroupAdmin):
             own = request.user.get_all_permissions()
             rows = Permission.objects.select_related("content_type")
             result.queryset = result.queryset.filter(
-                pk__in=[one.pk for one in rows if f"{one.content_type.app_label}.{one.codename}" in own]
+                pk__in=[row.pk for row in rows if f"{row.content_type.app_label}.{row.codename}" in own]
             )
         return result
 
