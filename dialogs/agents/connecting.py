@@ -35,7 +35,7 @@ class Server:
 
     @classmethod
     def at(cls, kind: str, address: str, key: str = "") -> "Server":
-        """Make a server. Without a kind it gets that of the known provider here, or that of most servers."""
+        """Make a server. Without a kind, it gets that of a known provider at this address, or else the common one."""
         chosen = KINDS[kind or COMMON]
         server = cls(chosen, base_of(chosen, address), key)
         if not kind and (known := next((entry for entry in _at(address) if entry.kind.name in KINDS), None)):
@@ -43,7 +43,7 @@ class Server:
         return server
 
     def with_recognised_kind(self) -> "Server":
-        """Return the server under the kind that its own API shows, if nothing else is known of the address."""
+        """Return the server with the kind that its API shows, if the kind is not known from the address."""
         if self.kind.name != COMMON or any(_at(self.base_url)):
             return self
         kind = recognise_kind(
@@ -107,7 +107,7 @@ def _offer(server: Server, model: str) -> Offer:
 
 
 def test(server: Server) -> Listing:
-    """Ask a server for its models, by the rules of ``dominds.outbound_http`` but on this machine."""
+    """Ask a server for its models. Private addresses are allowed if ``PRIVATE_WEBHOOKS`` is on, loopback always."""
     return _list_models(server, TEST_SECONDS, allow_private=settings.PRIVATE_WEBHOOKS)
 
 
@@ -116,7 +116,10 @@ def _list_models(server: Server, seconds: float, *, allow_private: bool) -> List
 
 
 def _require_answer(server: Server) -> Listing:
-    """Return a local server's answer from any address. Raises ``Invalid`` in the server's words."""
+    """Return the models that a server lists. Raises ``Invalid`` if it does not list any.
+
+    The servers of ``DOMINDS_LOCAL_SERVERS`` are asked at any address, others by the rules of ``test``.
+    """
     is_local = replace(server, key="") in local_servers()
     listing = _list_models(server, LOCAL_SECONDS, allow_private=True) if is_local else test(server)
     if listing.failure:
@@ -139,10 +142,10 @@ def use(server: Server, model: str) -> Agent:
 
 
 def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
-    """Save the typed values once the server answers to them, with the models that it lists now, and return a sentence
-    about them. Raises ``Invalid``.
+    """Save the typed values of a provider if its server answers to them, with the models that it lists now, and return
+    a sentence about the changes. Raises ``Invalid``.
 
-    Without a key the stored one stays, which is never sent to another server.
+    Without a ``key`` the stored one stays. It is never sent to another server.
     """
     server = Server.at(row.kind, address, key)
     if row.sealed_key and not key:
@@ -153,16 +156,16 @@ def change(row: ConnectedProvider, name: str, address: str, key: str) -> str:
         except sealing.Unreadable:
             raise Invalid("Type the key again: SECRET_KEY is another one than when it was stored.") from None
     listed_now, before = _require_answer(server).models, set(row.model_ids.splitlines())
-    # As when it was connected: all models of a server of one's own, of a vendor those that were chosen.
+    # As in _connect: all models of a person's own server are kept, and of a vendor those that were chosen.
     kept = set(listed_now) if server.kind.is_local else before & set(listed_now)
     row.name, row.base_url, row.model_ids = name, server.base_url, "\n".join(sorted(kept))
     connected.save(row, key)
     news = (("New", kept - before), ("No longer listed", before - kept))
-    return " ".join(("Saved.", *(f"{what}: {', '.join(sorted(models))}." for what, models in news if models)))
+    return " ".join(("Saved.", *(f"{title}: {', '.join(sorted(models))}." for title, models in news if models)))
 
 
 def state_window(provider_id: str, model: str, tokens: int | None) -> None:
-    """Store the window of a model as a person states it; None forgets it."""
+    """Store the window of a model as a person states it; None removes it."""
     row = ConnectedProvider.objects.get(pk=provider_id)
     stated = {**row.stated_windows, model: tokens}
     row.windows = {name: number for name, number in stated.items() if number} or None
@@ -197,7 +200,7 @@ def _connect(server: Server, model: str, models: tuple[str, ...]) -> str:
             f"what is typed here. Set that variable, or take the line out of the configuration.",
         )
     row = ConnectedProvider.objects.filter(pk=same.provider_id).first() if same else None
-    # A server of one's own runs all that it lists; a vendor lists hundreds that do not chat.
+    # A person's own server runs all models that it lists; a vendor lists hundreds, many of which do not chat.
     wanted = models if server.kind.is_local else (model,)
     if same and row is None and not server.key and all((same.provider_id, each) in known.models for each in wanted):
         return same.provider_id
@@ -215,7 +218,9 @@ def _at(address: str) -> Iterator[ProviderInfo]:
 
 
 def _agent(provider_id: str, model: str, server_name: str) -> Agent:
-    """Return an agent that answers with this model, or a new one, which becomes the default before demo agents."""
+    """Return an agent that answers with this model, made if there is none. It becomes the default if there is no
+    default other than a demo agent.
+    """
     agent = Agent.objects.filter(provider=provider_id, model=model, enabled=True, proxy=False).first()
     if agent is None:
         name = model.rpartition("/")[2][:120]

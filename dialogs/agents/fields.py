@@ -122,7 +122,7 @@ def check_fields(fields: Mapping[str, Any], *, with_model: bool = True) -> tuple
     if reason := _unfit_params(sound.get("model_params", {}), model):
         problems.append(("model_params", reason))
         del sound["model_params"]
-    # Tool servers, too, may be in the database.
+    # Tool servers may be stored in the database, like models, so their tools are checked with the model only.
     judged = [name for name in sound.get("tools", ()) if with_model or not name.startswith(mcp.PREFIX)]
     for name in [name for name in judged if _unknown_tool(name)]:
         problems.append(("tools", _unknown_tool(name)))
@@ -167,7 +167,9 @@ def _check_proxy(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
 
 
 def _check_toolsets(sound: dict[str, Any], problems: list[FieldProblem]) -> None:
-    """Check the names of toolsets. An unknown one gives no tools; an unknown one to leave out leaves out all."""
+    """Check the names of toolsets. Unknown ones are dropped. If a toolset to leave out is unknown, all are dropped, so
+    that the agent does not get what was meant to be left out.
+    """
     for name in list(sound.get("toolsets", ())):
         if not (reason := toolset_problem(name)):
             continue

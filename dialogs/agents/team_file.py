@@ -49,7 +49,9 @@ def current_team(*, with_models: bool = True) -> Team:
 
 
 def read_team(path: Path, *, with_models: bool = True) -> Team:
-    """Read a file. Without models no database is asked, in which models of the page are stored."""
+    """Read a file. ``with_models=False`` does not check models, and so does not read the database, which holds those
+    that were connected on the page.
+    """
     reading = Reading.of(path)
     top = reading.fields(
         reading.document,
@@ -119,7 +121,8 @@ def synchronise() -> Synchronised:
 def _demo_members(team: Team, demo: Team, problems: list[Problem]) -> dict[str, Fields]:
     """Return the demo agents, without those whose id an agent of the team has.
 
-    ``team.yaml`` may describe a demo agent on purpose, but an agent of the pages with such an id is reported as a slip.
+    ``team.yaml`` may describe a demo agent on purpose. An agent that was made on the pages and has such an id is
+    reported.
     """
     own = set(Agent.objects.filter(pk__in=demo.members, is_demo=False).values_list("pk", flat=True))
     for member_id in sorted(own - set(team.members)):
@@ -152,7 +155,9 @@ def _accepted_limit(agent_id: str) -> int | None:
 
 
 def _choose_default(team: Team, demo: Team) -> None:
-    """Choose ``default_responder``, the present default unless disabled or a demo beside a team, or the first agent."""
+    """Make the first enabled one of these the default agent: ``default_responder``; the present default, unless it is a
+    demo agent beside a team; the agents of the team; the default of the demo agents.
+    """
     standing = Agent.objects.filter(is_default=True, enabled=True).order_by("is_demo", "pk").first()
     chosen = team.default_responder
     if not chosen and standing and not (standing.is_demo and team.members):

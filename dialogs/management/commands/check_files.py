@@ -15,7 +15,7 @@ class Command(BaseCommand):
     help = (
         "Sum up what is wrong with llm.yaml, team.yaml, mcp.yaml and context.yaml. Fails when something cannot be used."
     )
-    requires_system_checks = ()  # they would say the same again
+    requires_system_checks = ()  # they would report the same problems again
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--details", action="store_true", help="list every problem, not one line for each class")

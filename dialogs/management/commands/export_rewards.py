@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, file: Path, **options: Any) -> None:
         records = RemediationRun.attempts.filter(reward_record__isnull=False).order_by("id")
-        # One that was rejected changed nothing.
+        # A rejected rewrite changed nothing, so its coherence is not measured.
         for run_id in records.filter(coherence=None, rejected="").values_list("pk", flat=True):
             coherence.measure(run_id)
         with file.open("wb") as lines:

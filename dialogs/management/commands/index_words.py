@@ -1,6 +1,7 @@
 """``manage.py index_words``: build PostgreSQL's trigrams for searches through all dialogs.
 
-An operator decides this, and never a migration, because each message pays for it (``docs/operations.md``).
+An operator decides this and not a migration, because the index makes storing each message slower
+(``docs/operations.md``).
 """
 
 from argparse import ArgumentParser
@@ -16,8 +17,7 @@ COLUMNS = {"words_of_turns": (Turn, "text"), "words_of_titles": (Dialog, "title"
 
 class Command(BaseCommand):
     help = (
-        "Make an index of words, with which a search of all dialogs need not read them all. Works beside whoever "
-        "writes."
+        "Make an index of words, with which a search of all dialogs need not read them all. Others can write meanwhile."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -50,6 +50,6 @@ def _extend(cursor: Any) -> None:
     except DatabaseError as error:
         raise CommandError(
             f"PostgreSQL's pg_trgm cannot be made here: {str(error).splitlines()[0]}. Install its contrib package, and "
-            "let somebody who "
-            'may run "CREATE EXTENSION pg_trgm" in this database. Until then all is searched by reading it, as before.'
+            'let somebody who may run "CREATE EXTENSION pg_trgm" in this database. Until then all is searched by '
+            "reading it, as before."
         ) from error

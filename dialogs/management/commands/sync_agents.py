@@ -16,7 +16,7 @@ class Command(BaseCommand):
     help = (
         "Make the agents follow .minds/team.yaml; list what is wrong with it and with mcp.yaml, and models that retire."
     )
-    requires_system_checks = ()  # they would say the same again
+    requires_system_checks = ()  # they would report the same problems again
 
     def handle(self, *_: Any, **__: Any) -> None:
         done = team_file.synchronise()
