@@ -21,7 +21,7 @@ from dialogs.agents.fields import FIELDS as AGENT_FIELDS
 from dialogs.extension import PLACES, Extension, installed_extensions, load
 from dialogs.models import SiteSettings
 
-HEARD = {  # how many values each is called with
+HEARD = {  # the hooks of an extension, with the number of arguments that each is called with
     "sweep": 0,
     "tidy": 0,
     "question_opened": 1,
@@ -41,7 +41,7 @@ HEARD = {  # how many values each is called with
 
 
 class ExtensionConformance:
-    """Set ``app``, the name of the app in dots."""
+    """The laws of an extension. A subclass sets ``app``, the dotted name of its app."""
 
     app: ClassVar[str]
 
@@ -108,7 +108,8 @@ class ExtensionConformance:
 
 def _needs_more(function: Any, values: int) -> bool:
     kinds = (Parameter.POSITIONAL_ONLY, Parameter.POSITIONAL_OR_KEYWORD)
-    needed = [one for one in signature(function).parameters.values() if one.default is one.empty and one.kind in kinds]
+    parameters = signature(function).parameters.values()
+    needed = [parameter for parameter in parameters if parameter.default is Parameter.empty and parameter.kind in kinds]
     return len(needed) > values
 
 

@@ -1,7 +1,7 @@
 """Backup of everything that Dominds stores to one file, and its restoration.
 
 A backup is a tar archive: ``manifest.json``, the database in one consistent snapshot, and the YAML files of ``.minds``.
-The database comes in the form that the database itself makes best (``pg_dump``, or SQLite's online copy), or as the
+The database is a dump by its own tools (``pg_dump``, or SQLite's online copy), or, where these are missing, the
 portable JSON lines of ``dialogs.extras.backups.portable_dump``. A backup has no login sessions, nothing of Redis, no
 environment with its keys, and no signing key.
 """
@@ -43,7 +43,7 @@ class BackupFailed(Exception):
 @dataclass(frozen=True, slots=True)
 class Manifest:
     format: int
-    database: str  # the name of the part that holds it
+    database: str  # the name of the archive's member that holds it
     created_at: str
     migrations: list[str]
     minds: list[str]
@@ -126,7 +126,7 @@ def _migrations(using: str) -> list[str]:
 class Restored:
     manifest: Manifest
     minds_written: list[str]
-    minds_kept: list[str]  # there was a file of that name already
+    minds_kept: list[str]  # files that were there already and differ
 
 
 def restore(file: Path, *, using: str, replace: bool = False) -> Restored:
@@ -145,7 +145,7 @@ def restore(file: Path, *, using: str, replace: bool = False) -> Restored:
 
 
 def is_empty(using: str) -> bool:
-    """Check that a restore loses nothing: there may be tables and agents, but no people or dialogs."""
+    """Check that a restore loses nothing: the database has no people and no dialogs. Tables and agents may exist."""
     connection = connections[using]
     tables = set(connection.introspection.table_names())
     with connection.cursor() as cursor:
@@ -163,7 +163,7 @@ def _unpack(file: Path, folder: Path) -> Manifest:
         stated: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
         manifest = Manifest(**stated)
     except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, TypeError) as error:
-        reason = str(error).partition("\n")[0].rstrip(":")  # tarfile lists what each compression said
+        reason = str(error).partition("\n")[0].rstrip(":")  # in further lines, tarfile lists each compression's error
         raise BackupFailed(f"{file} is not a complete backup of Dominds: {reason}") from error
     if manifest.format != FORMAT or manifest.database not in (POSTGRES, SQLITE, PORTABLE):
         raise BackupFailed(f"{file} was made by a newer version of Dominds. Restore it with that version.")
@@ -173,7 +173,7 @@ def _unpack(file: Path, folder: Path) -> Manifest:
 
 
 def _extract(archive: tarfile.TarFile, folder: Path) -> None:
-    """Extract only files, each below ``folder``: ``filter`` of ``extractall`` is newer than Debian 12's Python."""
+    """Extract only files, each below ``folder``. The Python of Debian 12 lacks the ``filter`` of ``extractall``."""
     for member in archive:
         path = (folder / member.name).resolve()
         if not path.is_relative_to(folder.resolve()):

@@ -16,11 +16,11 @@ SSL = {"sslmode": "PGSSLMODE", "sslrootcert": "PGSSLROOTCERT", "sslcert": "PGSSL
 
 
 class ToolFailed(Exception):
-    """Raised when a tool ended with an error, whose last words it carries."""
+    """Raised when a tool ended with an error. The message is the end of the tool's own."""
 
 
 def can_dump(connection: Any) -> bool:
-    """Check that the tools are there, and no older than the server, whose dumps they could not make otherwise."""
+    """Check that the tools are installed, and not older than the server, of which older ones can make no dump."""
     if missing := [tool for tool in TOOLS if shutil.which(tool) is None]:
         log.info("portable_dump", reason=f"{', '.join(missing)} is not on the PATH")
         return False

@@ -1,6 +1,6 @@
 """The database as JSON lines, which are the same for PostgreSQL and SQLite, and need no tool.
 
-A line is ``{"model", "columns"}`` and opens a table; the lines after it are its rows, as arrays.
+A line ``{"model", "columns"}`` opens a table. The lines after it are the rows of that table, as arrays.
 """
 
 import json
@@ -39,7 +39,7 @@ def _batch_of(model: type[Model]) -> int:
 
 
 def dump(lines: TextIO, using: str) -> None:
-    """Write every row of every table except login sessions, as they are at one moment."""
+    """Write every row of every table except login sessions, in one consistent snapshot."""
     with _snapshot(using):
         for model in _models():
             if model is Session:
@@ -61,7 +61,7 @@ def _snapshot(using: str) -> Iterator[None]:
             yield
         return
     with connection.cursor() as cursor:
-        cursor.execute("BEGIN DEFERRED")  # atomic() would take the only place for a writer
+        cursor.execute("BEGIN DEFERRED")  # atomic() would take SQLite's only write lock
         try:
             yield
         finally:

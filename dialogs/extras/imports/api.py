@@ -16,8 +16,8 @@ router = Router(tags=["dialogs"])
 
 
 class ImportedOut(Schema):
-    """``reason`` says why there is no new dialog, ``dialog`` where the conversation is. ``left_out`` counts what was
-    not taken over, by kind.
+    """The report on one conversation. ``dialog`` holds it, and ``reason`` says why there is no new dialog. ``left_out``
+    counts what was not taken over, by kind.
     """
 
     title: str
@@ -31,23 +31,23 @@ class ImportedOut(Schema):
 def import_export(
     request: PersonRequest, file: File[UploadedFile], agent: Form[str], dry_run: Form[bool] = False
 ) -> list[dict[str, Any]]:
-    """Import the conversations of an export for an agent, each once. At most 500 new dialogs at once: the same file
-    again brings the next ones.
+    """Import the conversations of an export for an agent, each once. One call makes at most 500 new dialogs; send the
+    same file again for the next ones.
     """
     chosen = Agent.objects.filter(pk=agent, enabled=True).first()
     if chosen is None:
         raise Invalid(f"There is no agent {agent!r}. GET /api/agents lists them.")
     try:
-        return [_json(one) for one in import_upload(file, request.auth, chosen, dry_run=dry_run)]
+        return [_json(result) for result in import_upload(file, request.auth, chosen, dry_run=dry_run)]
     except UnknownExport as error:
         raise Invalid(str(error)) from None
 
 
-def _json(one: Imported) -> dict[str, Any]:
+def _json(result: Imported) -> dict[str, Any]:
     return {
-        "title": one.title,
-        "messages": one.messages,
-        "left_out": dict(one.left_out),
-        "reason": one.reason or None,
-        "dialog": one.dialog and one.dialog.pk,
+        "title": result.title,
+        "messages": result.messages,
+        "left_out": dict(result.left_out),
+        "reason": result.reason or None,
+        "dialog": result.dialog and result.dialog.pk,
     }

@@ -23,7 +23,7 @@ UNSAID = (None, "text", "code", "execution_output", "user_editable_context", "mo
 
 def recognises(item: Item) -> bool:
     return isinstance(item.get("mapping"), dict) or any(
-        "author" in mapping(one.get("message")) for one in items(item.get("mapping"))
+        "author" in mapping(node.get("message")) for node in items(item.get("mapping"))
     )
 
 
@@ -48,10 +48,10 @@ def read(item: Item) -> Conversation:
 
 
 def _of_deepseek(message: Item) -> Item:
-    """Return a message of DeepSeek's as ChatGPT would write it."""
+    """Return DeepSeek's message in the form of ChatGPT's."""
     fragments = list(items(message.get("fragments")))
-    kinds = [text_of(one.get("type")).lower() for one in fragments]
-    said = [one.get("content") for one, kind in zip(fragments, kinds, strict=True) if kind in ("request", "response")]
+    kinds = [text_of(part.get("type")).lower() for part in fragments]
+    said = [part.get("content") for part, kind in zip(fragments, kinds, strict=True) if kind in ("request", "response")]
     return {
         "author": "user" if "request" in kinds else "assistant",
         "create_time": message.get("inserted_at"),
@@ -70,7 +70,7 @@ def _role(message: Item) -> str:
 
 
 def _is_hidden(message: Item) -> bool:
-    """Check for the account's instructions, and for the service's own additions."""
+    """Check whether the message is the account's instructions or an addition of the service, which no page shows."""
     return message.get("weight") == 0 or bool(
         mapping(message.get("metadata")).get("is_visually_hidden_from_conversation")
     )
@@ -105,7 +105,7 @@ def _text(builder: Builder, given: object, attached: list[Item]) -> str:
     if isinstance(content.get("parts"), list):
         parts = [part for part in content["parts"] if part]
         shown = [_part(builder, part) for part in parts]
-        if all(isinstance(part, str) for part in parts):  # else the attached pictures stand among the parts
+        if all(isinstance(part, str) for part in parts):  # otherwise the attached pictures are among the parts
             builder.left_out["images and files"] += len(attached)
             shown += [f"[Attached, not imported: {text_of(file.get('name')) or 'file'}]" for file in attached]
         return "\n".join(text for text in shown if text)

@@ -33,16 +33,18 @@ def read(item: Item) -> Conversation:
 
 
 def _path(item: Item, builder: Builder) -> list[Item]:
-    """Return the messages in their order; if they name their parents, only those that lead to the current one.
+    """Return the messages by time. If they name their parents, return only those that lead to the current one.
 
-    Among messages with parents, one without a parent follows the one before it.
+    If some messages name a parent, the others follow the message before them in the list.
     """
     messages = list(items(item["chat_messages"]))
     if not any(message.get("parent_message_uuid") for message in messages):
         times = [moment_of(message.get("created_at")) for message in messages]
         in_order = sorted(range(len(messages)), key=lambda at: times[at] or datetime.max.replace(tzinfo=UTC))
         return messages if None in times else [messages[at] for at in in_order]
-    by_name = entries_by_name((text_of(one.get("uuid")) or f"message {at}", one) for at, one in enumerate(messages))
+    by_name = entries_by_name(
+        (text_of(message.get("uuid")) or f"message {at}", message) for at, message in enumerate(messages)
+    )
     nodes = [
         Node(name, message.get("parent_message_uuid") or before, moment_of(message.get("created_at")))
         for (name, message), before in zip(by_name.items(), [None, *by_name], strict=False)
@@ -85,7 +87,7 @@ def _add_answer(builder: Builder, message: Item, at: datetime | None) -> None:
                 builder.result(_result(builder, block), text_of(block.get("tool_use_id")), at)
             case "thinking" | "redacted_thinking":
                 builder.left_out["thoughts"] += 1
-            case kind if (text := text_of(block.get("text"))) or kind == "text":  # or spoken, or whatever holds words
+            case kind if (text := text_of(block.get("text"))) or kind == "text":  # any other kind that holds words
                 texts.append(text)
             case _:
                 builder.left_out["parts of another kind"] += 1

@@ -1,4 +1,4 @@
-"""A conversation in an export, and the common needs of all formats."""
+"""A conversation in an export, and what the readers of all formats use: a builder, and careful access to JSON."""
 
 import hashlib
 import json
@@ -12,11 +12,11 @@ from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
 
-NAME = re.compile(r"[^a-zA-Z0-9_-]+")  # characters that no provider takes in a tool's name
+NAME = re.compile(r"[^a-zA-Z0-9_-]+")  # characters that providers refuse in a tool's name
 LONGEST_NAME = 64
 NUMBER = re.compile(r"\d+(\.\d*)?")
 WRITTEN_TIMES = ("%B %d, %Y %I:%M%p", "%Y-%m-%d@%Hh%Mm%Ss", "%Y/%m/%d %H:%M:%S")  # SillyTavern, and NextChat
-UNITS = (1, 1e3, 1e6, 1e9)  # of a second, in which times are counted
+UNITS = (1, 1e3, 1e6, 1e9)  # the parts of a second in which exports count time
 DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,", re.I)
 NO_RESULT = "[The export holds no result of this call.]"
 
@@ -38,8 +38,8 @@ class ImportedMessage:
 class Conversation:
     """An exported conversation.
 
-    ``source`` identifies it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken, and
-    ``problem`` says why nothing could be.
+    ``source`` identifies it forever, such as ``chatgpt:<its id>``. ``left_out`` counts by kind what was not taken over,
+    and ``problem`` says why the conversation cannot be read, if so.
     """
 
     source: str
@@ -51,13 +51,13 @@ class Conversation:
 
 @dataclass(slots=True)
 class Builder:
-    """A conversation under construction, message by message, with calls and results paired in any case."""
+    """A conversation under construction, message by message. It pairs calls and results if the export does not."""
 
     messages: list[ImportedMessage] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     making: list[ToolCall] = field(default_factory=list)  # the calls of the newest answer, while more may follow
-    open_calls: OrderedDict[str, str] = field(default_factory=OrderedDict)  # our ids and the export's, oldest first
-    by_given: defaultdict[str, deque[str]] = field(default_factory=lambda: defaultdict(deque))  # the same the other way
+    open_calls: OrderedDict[str, str] = field(default_factory=OrderedDict)  # the export's ids by ours, oldest first
+    by_given: defaultdict[str, deque[str]] = field(default_factory=lambda: defaultdict(deque))  # ours by the export's
 
     def say(self, role: Role, text: str, at: datetime | None = None, images: Sequence[Image] = ()) -> None:
         if text.strip() or images:
@@ -67,8 +67,8 @@ class Builder:
     def call(self, text: str, calls: Iterable[tuple[str, str, str]], at: datetime | None = None) -> None:
         """Add calls, given by ids, names and arguments.
 
-        Ids are made unique, since exports repeat them. Consecutive calls, without a word or a result between them, were
-        made at once.
+        Ids are made unique, since exports repeat them. Calls without a word or a result between them count as made at
+        once, in one answer.
         """
         if text or not self.making:
             self._close_calls(at)
@@ -80,7 +80,9 @@ class Builder:
             self.by_given[given].append(own)
 
     def result(self, text: str, given: str = "", at: datetime | None = None) -> None:
-        """Add the result of the open call with this id, or of the oldest. Without any, the agent says the result."""
+        """Add the result of the open call with the id ``given``, or of the oldest. Without an open call, the result
+        becomes words of the agent.
+        """
         self._end_answer()
         if not self.open_calls:
             self.say(Role.ASSISTANT, text and f"[Result of a tool]\n{text}", at)
@@ -112,27 +114,27 @@ class Builder:
 
 
 def digest_of(messages: Sequence[ImportedMessage]) -> str:
-    texts = [[one.message.role.value, one.message.text] for one in messages]
+    texts = [[imported.message.role.value, imported.message.text] for imported in messages]
     return hashlib.sha256(json.dumps(texts).encode()).hexdigest()[:32]
 
 
 def items(value: object) -> Iterator[Item]:
-    """Return the mappings in a list, or nothing for anything but a list."""
+    """Yield the mappings in a list, and nothing for anything but a list."""
     for item in value if isinstance(value, list) else ():
         if isinstance(item, Mapping):
             yield item
 
 
 def by_id(value: object) -> dict[str, Item]:
-    """Return the mappings of a mapping, or of a list whose entries name their own ids."""
+    """Return entries by their ids: those of a mapping, or of a list whose entries name their own ids."""
     if isinstance(value, Mapping):
-        return {str(name): one for name, one in value.items() if isinstance(one, Mapping)}
-    return entries_by_name((str(one.get("id")), one) for one in items(value))
+        return {str(name): entry for name, entry in value.items() if isinstance(entry, Mapping)}
+    return entries_by_name((str(entry.get("id")), entry) for entry in items(value))
 
 
 def entries_by_name(entries: Iterable[tuple[str, Item]]) -> dict[str, Item]:
-    """Return entries by their names. One that repeats the first or the newest of its name is left out; others of the
-    same name get names of their own.
+    """Return entries by unique names. An entry that equals the first or the newest of its name is left out, and others
+    of the same name get a number behind it.
     """
     results: dict[str, Item] = {}
     newest: dict[str, Item] = {}
@@ -183,7 +185,9 @@ def image_in(part: Item) -> Image | None:
 
 
 def moment_of(value: object) -> datetime | None:
-    """Read a time: seconds since 1970, or fractions of them, also as text; ISO 8601; a date of MongoDB."""
+    """Return a time, or None for anything else. A number, also as text, counts seconds, or thousandths, millionths or
+    billionths of them, since 1970; other texts are ISO 8601; a mapping is a date of MongoDB.
+    """
     if isinstance(value, Mapping):
         return moment_of(value.get("$date", value.get("$numberLong")))
     try:

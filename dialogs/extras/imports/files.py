@@ -1,5 +1,5 @@
-"""Files of exports: JSON, JSON lines, Markdown or plain text, or a service's ZIP archive. An entry is read by the
-first format that knows it."""
+"""Files of exports: JSON, JSON lines, Markdown or plain text, or a service's ZIP archive. The first format that
+recognises an entry reads it."""
 
 import json
 import re
@@ -17,16 +17,16 @@ from dialogs.extras.imports.conversation import Conversation, Item, text_of
 log = structlog.get_logger(__name__)
 
 FORMATS = (own_export, chatgpt, claude, open_webui, librechat, message_lists)
-MOST_BYTES = 500_000_000  # the JSON texts of one file together, each of which is read whole
+MOST_BYTES = 500_000_000  # of the JSON texts of one file together; each of them is read into memory whole
 MOST_MEMBERS = 1_000  # files of one archive
-BYTES_PER_PART = 8  # the least for files over ``SMALL_BYTES``; parts of real exports take 30 and more
+BYTES_PER_PART = 8  # a file over ``SMALL_BYTES`` with less is refused; parts of real exports take 30 and more
 SMALL_BYTES = 1_000_000
-# Names in an archive; large exports have several such files.
+# Names of the files in an archive that are read; large exports have several.
 CONVERSATIONS = re.compile(r"(?:^|[/\\])conversations[^/\\]*\.jsonl?$", re.I)
-OTHERS = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.jsonl?$", re.I)  # where no file has such a name
-WRITTEN = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.(?:md|markdown|txt)$", re.I)  # where no file is JSON
-DEEPEST = 3  # objects and lists around conversations, as ``data`` and ``chats``
-APPLES = "__MACOSX"  # a folder of its own files about the others
+OTHERS = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.jsonl?$", re.I)  # only if no file matches CONVERSATIONS
+WRITTEN = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.(?:md|markdown|txt)$", re.I)  # only if no file is JSON
+DEEPEST = 3  # levels of objects and lists around conversations, such as ``data`` and ``chats``
+APPLES = "__MACOSX"  # a folder in which macOS stores attributes of the other files
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
     "Known are ChatGPT's, Claude's, DeepSeek's and Grok's JSON files (or the ZIP archive that holds them), exports of "
@@ -38,13 +38,13 @@ SAYS_WHAT_IS_KNOWN = (
 
 
 class UnknownExport(ValueError):
-    """Raised for a file that is none of the known exports. The message names those."""
+    """Raised for a file that is none of the known exports, which the message names."""
 
 
 def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -> Iterator[Conversation]:
     """Yield every conversation of an export, or its title with why it cannot be read. Raises ``UnknownExport``."""
     found = False
-    refused: list[UnknownExport] = []  # of an archive's files, of which the others are read
+    refused: list[UnknownExport] = []  # errors of single files of an archive; its other files are read
     for text in _texts(file, name, most_bytes):
         try:
             content = _content(text, name)
@@ -55,10 +55,10 @@ def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -
             if isinstance(entry, Unreadable):
                 yield Conversation("", "", problem=str(entry))
                 continue
-            for one in (entry, *own_export.dialogs_within(entry)):
-                if (form := next((form for form in FORMATS if form.recognises(one)), None)) is not None:
+            for item in (entry, *own_export.dialogs_within(entry)):
+                if (form := next((form for form in FORMATS if form.recognises(item)), None)) is not None:
                     found = True
-                    yield _read(form, one)
+                    yield _read(form, item)
     if not found:
         raise next(iter(refused), UnknownExport(f"{name} holds no conversation in a known form. {SAYS_WHAT_IS_KNOWN}"))
     for reason in map(str, refused):
@@ -66,7 +66,7 @@ def conversations_in(file: IO[bytes], name: str, most_bytes: int = MOST_BYTES) -
 
 
 def _read(form: ModuleType, entry: Item) -> Conversation:
-    """Read one conversation. A field of another kind than its format has ends this conversation alone."""
+    """Read one conversation. If a field has an unexpected type, only this conversation cannot be read."""
     try:
         conversation: Conversation = form.read(entry)
     except (TypeError, ValueError, LookupError, AttributeError, RecursionError) as error:
@@ -101,7 +101,9 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
 
 
 def _within(file: IO[bytes], name: str, most: int) -> bytes:
-    """Read one byte more than allowed, since an archive's own sizes are not believed."""
+    """Return the content. Raises ``UnknownExport`` if it is too large, which is found by reading one byte more than is
+    allowed, since the sizes that an archive states cannot be trusted.
+    """
     content = file.read(most + 1)
     if len(content) > most:
         raise UnknownExport(
@@ -115,13 +117,13 @@ class Unreadable(ValueError):
 
 
 def _content(text: bytes, name: str) -> Any:
-    """Return a file's JSON. Of JSON lines, or of a list that breaks off, unreadable parts come as ``Unreadable``."""
+    """Return a file's JSON. Unreadable parts of JSON lines, or of a list that breaks off, are ``Unreadable`` values."""
     number = text.count(b",") + text.count(b"[") + text.count(b"{")
     if len(text) > SMALL_BYTES and number * BYTES_PER_PART > len(text):
         raise UnknownExport(f"{name} is no export of conversations: it consists of {number:,} tiny parts.")
     try:
         return json.loads(text)
-    except UnicodeDecodeError:  # a character that was cut costs no more than itself
+    except UnicodeDecodeError:  # a character that was cut in two is replaced, and everything else is read
         return _content(text.decode(errors="replace").encode(), name)
     except (ValueError, RecursionError) as error:
         if not text.lstrip().startswith((b"[", b"{")) and (told := written.conversation_in(text.decode("utf-8-sig"))):
@@ -155,10 +157,10 @@ def _elements(text: bytes) -> Iterator[Any]:
 
 
 def _entries(content: Any, depth: int = 0) -> Iterator[Item | Unreadable]:
-    """Yield the objects that may be conversations: one, several, or a bare list of messages, in any wrapping."""
+    """Yield the objects that may be conversations: one, several, or a bare list of messages, perhaps within objects."""
     if isinstance(content, dict):
         inner = content.get("conversations")
-        if message_lists.recognises({"messages": inner}):  # as ShareGPT names the messages of one
+        if message_lists.recognises({"messages": inner}):  # ShareGPT's name for the messages of one conversation
             yield from message_lists.separate({**content, "messages": inner})
         elif isinstance(inner, list):
             yield from _entries(inner, depth)

@@ -29,7 +29,7 @@ def read(item: Item) -> Conversation:
     builder = Builder()
     flat = _flat(item.get("messagesTree") or item.get("messages"))
     messages = entries_by_name(
-        (text_of(one.get("messageId")) or f"message {place}", one) for place, one in enumerate(flat)
+        (text_of(message.get("messageId")) or f"message {place}", message) for place, message in enumerate(flat)
     )
     nodes = [
         Node(name, message.get("parentMessageId"), moment_of(message.get("createdAt")))
@@ -43,9 +43,9 @@ def read(item: Item) -> Conversation:
 
 
 def _flat(messages: object) -> Iterator[Item]:
-    """Yield every message of a tree, or of lists of them, without recursion: a long conversation is a deep tree."""
-    lists = messages if isinstance(messages, list) else []
-    waiting = [message for one in lists for message in items(one if isinstance(one, list) else [one])][::-1]
+    """Yield every message of a tree, or of lists of trees. It does not recurse, since a long conversation is deep."""
+    entries = messages if isinstance(messages, list) else []
+    waiting = [message for entry in entries for message in items(entry if isinstance(entry, list) else [entry])][::-1]
     while waiting:
         message = waiting.pop()
         yield message
@@ -85,7 +85,7 @@ def _parts(content: object) -> list[Item]:
 def _add_part(builder: Builder, part: Item, at: datetime | None) -> None:
     kind = text_of(part.get("type"))
     if kind == "tool_call" and (call := mapping(part.get("tool_call"))):
-        function = mapping(call.get("function")) or call  # as the API of assistants has it
+        function = mapping(call.get("function")) or call  # the form of OpenAI's Assistants API
         given, arguments = text_of(call.get("id")), function.get("args") or function.get("arguments") or "{}"
         builder.call("", [(given, text_of(function.get("name")), json_text(arguments))], at)
         builder.result(json_text(call.get("output") or function.get("output") or ""), given, at)

@@ -1,6 +1,6 @@
 """Lists of messages, alone or under ``messages``: in the form of OpenAI's chat completions, or of other protocols of
-model servers, with calls and results as blocks or items. ShareGPT's and Gemini's names for the fields are known, too,
-the prompts that Google AI Studio saves, and what ``stored_messages`` knows.
+model servers, with calls and results as blocks or items. Further forms are ShareGPT's and Gemini's names for the
+fields, the prompts that Google AI Studio saves, and those that ``stored_messages`` converts.
 """
 
 import json
@@ -26,12 +26,12 @@ from dialogs.extras.imports.tree import Node, current_path
 from dominds.llm.messages import Role
 
 TEXTS = ("text", "input_text", "output_text")
-CALLS = ("function_call", "custom_tool_call", "tool_use")  # items, items, and blocks
+CALLS = ("function_call", "custom_tool_call", "tool_use")
 RESULTS = ("function_call_output", "custom_tool_call_output", "tool_result")
 THOUGHTS = ("reasoning", "thinking", "redacted_thinking")
 INSTRUCTING, TOOLS = ("system", "developer"), ("tool", "function", "observation")
 CONTENTS = ("content", "text", "parts", "value", "message", "contentParts", "mes", "say")
-# Fields in which programs keep lists of messages, times, and the ids of a message and of the one before it.
+# Names of fields: lists of messages, times, a message's id and its parent's, attached files, and the model's thoughts.
 LISTS = ("messages", "contents", "responses", "history")
 TIMES = ("timestamp", "created_at", "create_time", "createdAt", "send_date", "time", "date")
 TITLES = ("title", "chatTitle", "name", "topic", "summary")
@@ -46,7 +46,7 @@ def recognises(item: Item) -> bool:
 
 
 def separate(item: Item) -> Iterator[Item]:
-    """Yield the item, or one for each conversation where its messages name several."""
+    """Yield the item, or one item for each conversation if its messages name several."""
     listed = item.get("messages")
     groups: dict[str, list[Any]] = {}
     for entry in listed if isinstance(listed, list) else ():
@@ -61,7 +61,7 @@ def separate(item: Item) -> Iterator[Item]:
 
 def _list_in(item: Item) -> list[Any]:
     chunks = mapping(item.get("chunkedPrompt")).get("chunks")
-    return next((one for one in (*map(item.get, LISTS), chunks) if isinstance(one, list)), [])
+    return next((value for value in (*map(item.get, LISTS), chunks) if isinstance(value, list)), [])
 
 
 def _is_message(entry: object) -> bool:
@@ -90,7 +90,7 @@ def read(item: Item) -> Conversation:
 
 
 def _path(builder: Builder, entries: list[Any], end: object) -> list[Any]:
-    """Return the entries that lead to the newest one, or to ``end``, where they name the one before them."""
+    """Return the entries that lead to the newest one, or to ``end``, if entries name their parents; otherwise all."""
     if not any(_first_of(entry, PARENTS) for entry in items(entries)):
         return entries
     by_name = entries_by_name(
@@ -137,7 +137,7 @@ def _add(builder: Builder, message: Item) -> None:
 
 
 def _parts(message: Item) -> list[Any]:
-    """Return the parts of a message. Calls may stand in another list than the first that holds anything."""
+    """Return the parts of a message: of the first list that has calls, or else of the first one that is not empty."""
     if message.get("isThought"):  # Google AI Studio
         return [{"type": THOUGHTS[0]}]
     contents = [content for content in map(message.get, CONTENTS) if content]
@@ -147,7 +147,9 @@ def _parts(message: Item) -> list[Any]:
 
 
 def _steps(parts: Sequence[Any]) -> Iterator[tuple[list[Any], list[Item]]]:
-    """Yield what is said and what are calls, results and thoughts, anew where a result is followed by words."""
+    """Yield a message's steps: the parts that are words, and the blocks that are calls, results and thoughts. Words
+    after a result begin a new step.
+    """
     said: list[Any] = []
     blocks: list[Item] = []
     for part in parts:
@@ -185,7 +187,9 @@ def _result_in(call: Item) -> Any:
 
 
 def _texts_beside(builder: Builder, message: Item, images: list[Image] | None) -> list[str]:
-    """Return the texts of files that come beside a message, and add its images. Others are counted and marked."""
+    """Return the texts of files that a message lists, and add its images to ``images``. Other files are counted, and a
+    line names them.
+    """
     texts = []
     for name in FILES:
         listed = message.get(name)
@@ -215,7 +219,7 @@ def _add_block(builder: Builder, block: Item) -> None:
 
 
 def _result_text(builder: Builder, result: Any) -> str:
-    """Return the text of a result: as parts, as one that a call holds itself, or as JSON."""
+    """Return the text of a result, which may be a text, parts, or the outputs within a call; anything else is JSON."""
     parts = list(map(block_of, result)) if isinstance(result, list) else [result]
     outputs = [part["output"] for part in items(parts) if part.get("type") in RESULTS and "output" in part]
     if outputs:
@@ -233,7 +237,7 @@ def _call(block: Item) -> tuple[str, str, str]:
 
 
 def _listed_calls(message: Item) -> list[Item]:
-    """Return the calls that stand beside a message's content, which llama.cpp's web interface writes as a text."""
+    """Return the calls that a message lists apart from its content. llama.cpp's web interface has them as JSON text."""
     listed = _first_of(message, ("tool_calls", "toolCalls")) or mapping(message.get("metadata")).get("tool_calls")
     if isinstance(listed, str):
         try:
@@ -265,9 +269,9 @@ def text_and_files(builder: Builder, content: object, images: list[Image] | None
             images.append(image)
             continue
         words = [part, *map(inner.get, ("text", "content", "refusal"))]
-        words.append(mapping(inner.get("text")).get("value"))  # as the API of assistants has it, and Jan
+        words.append(mapping(inner.get("text")).get("value"))  # the form of OpenAI's Assistants API, and of Jan
         text = next(filter(None, map(text_of, words)), "")
-        if not text and inner.get("type") not in TEXTS and not any(isinstance(one, str) for one in words):
+        if not text and inner.get("type") not in TEXTS and not any(isinstance(word, str) for word in words):
             builder.left_out["images and files"] += 1
             text = "[Image or file, not imported]"
         texts.append(text)

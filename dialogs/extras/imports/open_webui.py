@@ -59,21 +59,21 @@ def _path(chat: Item, builder: Builder) -> list[Item]:
     messages = by_id(history.get("messages"))
     parents = parents_in(messages, "parentId", "childrenIds")
     nodes = [
-        Node(name, parents[name], moment_of(one.get("timestamp")), speaks=bool(one.get("role")))
-        for name, one in messages.items()
+        Node(name, parents[name], moment_of(message.get("timestamp")), speaks=bool(message.get("role")))
+        for name, message in messages.items()
     ]
     path = [node for node in current_path(nodes, history.get("currentId")) if node.speaks]
     if not path:
         return list(items(chat.get("messages")))
     builder.left_out["messages without a known author"] += sum(
-        bool(one.get("content")) and not one.get("role") for one in messages.values()
+        bool(message.get("content")) and not message.get("role") for message in messages.values()
     )
     builder.left_out["messages of other branches"] += sum(node.speaks for node in nodes) - len(path)
     return [messages[node.name] for node in path]
 
 
 def _add_answer(builder: Builder, message: Item) -> None:
-    """Add an answer by its ``output``, with calls and results apart. Older exports have both in the text alone."""
+    """Add an answer from its ``output``, which has calls and results apart. Older exports have both in the text."""
     at = moment_of(message.get("timestamp"))
     output = list(items(message.get("output")))
     builder.left_out["images and files"] += len(list(items(message.get("files"))))
@@ -99,9 +99,11 @@ def _add_answer(builder: Builder, message: Item) -> None:
 
 
 def _without_details(text: str) -> tuple[str, int]:
-    """Remove thoughts and calls, with the details inside of them, and count them. One without its end stays."""
+    """Remove the elements with thoughts and calls, nested ones included, and count them. An element that is not closed
+    stays.
+    """
     kept, taken = [], 0
-    at = begin = depth = 0  # where the kept text goes on; where what is removed began, and how deep in it we are
+    at = begin = depth = 0  # the end of the last removed element; the begin of an open one, and the depth within it
     for tag in TAG.finditer(text):
         is_end = tag[0].startswith("</")
         if not depth and (is_end or not ABOUT.search(tag[0])):

@@ -39,7 +39,7 @@ def dialogs_within(item: Item) -> Iterator[Item]:
 
 def _add(builder: Builder, turn: Item, images: Mapping[str, str]) -> None:
     text, at = text_of(turn.get("text")), moment_of(turn.get("created_at"))
-    attached = [file for file in items(turn.get("attachments")) if "chars" not in file]  # the text has those itself
+    attached = [file for file in items(turn.get("attachments")) if "chars" not in file]  # the text holds text files
     held = [
         (text_of(file.get("name")), content) for file in attached if (content := images.get(file.get("sha256", "")))
     ]

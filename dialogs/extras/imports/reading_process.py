@@ -1,5 +1,5 @@
-"""Reads an export in a process of its own, whose memory and time are bounded: a file of 60 kB can become a gigabyte of
-objects.
+"""Reading of an export in a process of its own, whose memory and time are bounded, since a file of 60 kB can become a
+gigabyte of objects.
 
     python -m dialogs.extras.imports.reading_process NAME MOST_BYTES < FILE
 
@@ -23,10 +23,10 @@ from dominds import waits
 from dominds.bounded_process import bound, environment
 from dominds.llm.messages import Message, Role, ToolCall
 
-AT_ONCE = BoundedSemaphore(2)  # in each web process; two take at most twice ``MEMORY_TIMES`` the largest file
-MEMORY_TIMES = 12  # the bytes that a file may have; real exports take four to eight times theirs
+AT_ONCE = BoundedSemaphore(2)  # files that a web process reads at once
+MEMORY_TIMES = 12  # memory by the bytes that a file may have; real exports take four to eight times their size
 LEAST_MEMORY = 256_000_000  # bytes of address space; an interpreter takes a third of it
-BYTES_PER_CPU_SECOND = 1_000_000  # a tenth of what a slow core reads
+BYTES_PER_CPU_SECOND = 1_000_000  # a slow core reads ten times as many
 LEAST_CPU_SECONDS = 20
 TOO_LARGE = "{name} becomes too large when it is read: it takes more than {megabytes:,} MB of memory."
 TOO_LONG = "{name} was not read: it took too long or too much memory. Split it."
@@ -110,7 +110,7 @@ def _entry(conversation: Conversation) -> dict[str, Any]:
 
 
 def _bound(most_bytes: int) -> int:
-    """Return the bytes of memory that this process may take from now on."""
+    """Bound the memory and the processor time of this process, and return the bytes of memory."""
     memory = max(LEAST_MEMORY, MEMORY_TIMES * most_bytes)
     seconds = LEAST_CPU_SECONDS + most_bytes // BYTES_PER_CPU_SECOND
     bound(memory, seconds)

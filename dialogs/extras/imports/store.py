@@ -42,7 +42,7 @@ class Imported:
 def import_conversations(
     results: Iterable[Conversation], owner: User, agent_id: str, *, dry_run: bool = False
 ) -> Iterator[Imported]:
-    """Import conversations, each in its own transaction, so that an interrupted import can be repeated."""
+    """Import conversations, each in a transaction of its own. Repeating an interrupted import takes in the rest."""
     return map(partial(_import, owner=owner, agent_id=agent_id, dry_run=dry_run), results)
 
 
@@ -53,11 +53,11 @@ def imported_since(owner: User, moment: datetime) -> int:
 
 def _import(conversation: Conversation, owner: User, agent_id: str, dry_run: bool) -> Imported:
     messages = [
-        one for one in conversation.messages if len(one.message.text.encode(errors="replace")) <= MAX_MESSAGE_BYTES
+        said for said in conversation.messages if len(said.message.text.encode(errors="replace")) <= MAX_MESSAGE_BYTES
     ]
     images = list(map(_images_of, messages))
     left_out = {kind: count for kind, count in conversation.left_out.items() if count}
-    if unsound := sum(len(one.images) - len(sound) for one, sound in zip(messages, images, strict=True)):
+    if unsound := sum(len(said.images) - len(sound) for said, sound in zip(messages, images, strict=True)):
         left_out["images that cannot be attached"] = unsound
     if too_long := len(conversation.messages) - len(messages):
         left_out["messages of more than 1 MB"] = too_long
@@ -65,7 +65,7 @@ def _import(conversation: Conversation, owner: User, agent_id: str, dry_run: boo
     result = partial(Imported, title, len(messages), left_out)
     if conversation.problem:
         return result(reason=conversation.problem)
-    if not any(one.message.role is Role.USER for one in messages):
+    if not any(said.message.role is Role.USER for said in messages):
         return result(reason="nobody says anything in it")
     if len(messages) > CONVERSATION_MESSAGES.most:
         return result(reason=CONVERSATION_MESSAGES.sentence("it has"))
@@ -81,10 +81,10 @@ def _import(conversation: Conversation, owner: User, agent_id: str, dry_run: boo
         return result(reason="it is here already", dialog=Dialog.objects.get(owner=owner, source=source))
 
 
-def _images_of(one: ImportedMessage) -> list[Attached]:
-    """Return the images of a message that may be attached to one."""
+def _images_of(said: ImportedMessage) -> list[Attached]:
+    """Return the images of a message that pass the checks of attachments."""
     found: list[Attached] = []
-    for name, content in one.images:
+    for name, content in said.images:
         with suppress(Refusal):
             found += (file for file in check_files([from_base64(name, content)]) if file.pixels)
     return found[: ATTACHMENTS.most]
@@ -99,11 +99,11 @@ def _store(
     images: Sequence[Sequence[Attached]],
 ) -> Dialog:
     dialog = create_dialog(owner, agent_id, title)
-    imported_turns.store(dialog, [_storable(one.message) for one in messages], [one.at for one in messages])
+    imported_turns.store(dialog, [_storable(said.message) for said in messages], [said.at for said in messages])
     for seq, attached in enumerate(images, 1):
         if attached:
             Turn.objects.filter(dialog=dialog, seq=seq).update(attachments=store_images(dialog, attached))
-    newest = max((one.at for one in messages if one.at), default=dialog.active_at)
+    newest = max((said.at for said in messages if said.at), default=dialog.active_at)
     Dialog.objects.filter(pk=dialog.pk).update(source=source, active_at=min(newest, dialog.active_at))
     dialog.refresh_from_db()
     return dialog
@@ -115,5 +115,5 @@ def _storable(message: Message) -> Message:
 
 
 def _title_of(messages: list[ImportedMessage]) -> str:
-    first = next((one.message.text for one in messages if one.message.role is Role.USER), "")
+    first = next((said.message.text for said in messages if said.message.role is Role.USER), "")
     return " ".join(first.split())[:TITLE_CHARS] or "Untitled"

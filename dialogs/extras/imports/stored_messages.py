@@ -1,5 +1,6 @@
-"""Messages as chat programs store them, in the form that lists of messages have: of Grok, LM Studio, Jan, SillyTavern
-and llama.cpp's web interface, of Google's record of activity, and of sessions of Gemini CLI, Claude Code and Codex.
+"""Conversion of messages as chat programs store them into the form of ``message_lists``: of Grok, LM Studio, Jan,
+SillyTavern and llama.cpp's web interface, of Google's record of activity, and of sessions of Gemini CLI, Claude Code
+and Codex.
 """
 
 from collections.abc import Iterator
@@ -9,8 +10,8 @@ from typing import Any
 
 from dialogs.extras.imports.conversation import Item, items, mapping, moment_of, role_of, text_of
 
-WRAPPERS = ("message", "payload", "response")  # of a message: Claude Code, Codex, Grok
-SPEAKERS = ("user", "assistant", "gemini")  # types of entries that name no role
+WRAPPERS = ("message", "payload", "response")  # fields that hold the message: of Claude Code, Codex and Grok
+SPEAKERS = ("user", "assistant", "gemini")  # types that tell who speaks in entries without a role
 ANSWERING = ("assistant", "model", "gpt", "ai", "bot", "gemini", "response")
 ASKING = ("user", "human")
 CONVERSATIONS = ("conversation_id", "conversationId", "thread_id", "threadId", "topicId", "chat_id", "chatId", "convId")
@@ -35,7 +36,7 @@ def role_in(entry: Item) -> str:
 
 
 def as_messages(entries: list[Any]) -> Iterator[Any]:
-    """Yield what the entries of a list hold, one message after another."""
+    """Yield the messages that the entries of a list hold. An entry without a message is yielded unchanged."""
     characters = {text_of(one.get("name")) for one in items(entries) if "mes" in one and not one.get("is_user")}
     for entry in _replay(entries):
         outer = mapping(entry)
@@ -52,7 +53,9 @@ def as_messages(entries: list[Any]) -> Iterator[Any]:
 
 
 def conversation_of(entry: Item) -> str:
-    """Return what the messages of one conversation share; Google's record of activity tells no more than the day."""
+    """Return an id that the messages of one conversation share, or an empty text. In Google's record of activity, which
+    names no conversations, it is the day.
+    """
     if _is_activity(entry):
         return text_of(entry.get("time"))[:10]
     return next((str(entry[name]) for name in CONVERSATIONS if entry.get(name)), "")
@@ -100,12 +103,12 @@ def _text_in_html(html: str) -> str:
 
 def _unwrap(outer: Item) -> Item:
     inner = (mapping(outer.get(name)) for name in WRAPPERS)
-    return next((one for one in inner if role_in(one) or text_of(one.get("type"))), {})
+    return next((message for message in inner if role_in(message) or text_of(message.get("type"))), {})
 
 
 def _replay(entries: list[Any]) -> list[Any]:
-    """Return what a session of Gemini CLI holds in the end: it writes a message anew whenever something of it changes,
-    and takes back all from one message on.
+    """Return the messages that a session of Gemini CLI holds in the end. Its file is a log, in which a changed message
+    is written again, and ``$rewindTo`` takes back a message and all after it.
     """
     if any(map(_is_activity, items(entries))):  # the newest comes first
         return sorted(
@@ -119,15 +122,15 @@ def _replay(entries: list[Any]) -> list[Any]:
             target = str(entry["$rewindTo"])
             while target in held and held.popitem()[0] != target:
                 pass
-        elif "$set" in entry:  # a compression sets fewer messages than were said, which are kept here
-            held |= {str(one.get("id")): one for one in items(mapping(entry["$set"]).get("messages"))}
+        elif "$set" in entry:  # after a compression it lists fewer messages; the others are kept
+            held |= {str(message.get("id")): message for message in items(mapping(entry["$set"]).get("messages"))}
         else:
             held[text_of(entry.get("id")) or f"entry {place}"] = entry
     return list(held.values())
 
 
 def _steps_shown(entry: Item) -> Iterator[Item]:
-    """Yield the steps of that version of a message which LM Studio shows."""
+    """Yield the steps of the version of a message that LM Studio shows."""
     versions, number = list(items(entry["versions"])), entry.get("currentlySelected")
     if not isinstance(number, int) or not 0 <= number < len(versions):
         number = -1
@@ -141,7 +144,7 @@ def _steps_shown(entry: Item) -> Iterator[Item]:
 
 
 def block_of(part: object) -> object:
-    """Return a part that is a call, a result or a thought as the block that it is elsewhere."""
+    """Return a part that is a call, a result or a thought in the form of a block; return any other part unchanged."""
     inner = mapping(part)
     if call := mapping(inner.get("functionCall")):
         return {"type": "function_call", "call_id": call.get("id"), **call, "arguments": call.get("args")}

@@ -6,7 +6,7 @@ from datetime import datetime
 
 from dialogs.extras.imports.conversation import Item
 
-NO_MESSAGE = "00000000-"  # the beginning of the parent's id that Claude and LibreChat give a first message
+NO_MESSAGE = "00000000-"  # how the parent's id of a first message begins in Claude's and LibreChat's exports
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,18 +24,19 @@ class Node:
 
 
 def parents_in(entries: Mapping[str, Item], parent: str, children: str) -> dict[str, object]:
-    """Return the parents of entries by their names: as they say themselves, or else as the entry that lists them."""
-    below = {name: one.get(children) for name, one in entries.items()}
-    listed = {str(child): name for name, each in below.items() if isinstance(each, list) for child in each}
-    return {name: one.get(parent) or listed.get(name) for name, one in entries.items()}
+    """Map the name of each entry to its parent: the one that it names in the field ``parent``, or else the entry that
+    lists it in ``children``.
+    """
+    below = {name: entry.get(children) for name, entry in entries.items()}
+    listed = {str(child): name for name, names in below.items() if isinstance(names, list) for child in names}
+    return {name: entry.get(parent) or listed.get(name) for name, entry in entries.items()}
 
 
 def current_path(nodes: Iterable[Node], end: object = None) -> list[Node]:
-    """Return the nodes from the first one to ``end``, or to the newest message if the export names no end that it
-    holds.
+    """Return the nodes from the first one to ``end``, or to the newest message if there is no node of that name.
 
-    If a parent is missing, or was met before, the path goes on with the message that was said before. Messages below
-    the named end belong to the path, since the mark is older than they are.
+    If a parent is missing, or is on the path already, the path goes on with the message that was said before. Messages
+    below ``end`` belong to the path, since they are newer than the mark that names it.
     """
     ordered = _by_time([*nodes])
     if len(ordered) > 2 and not any(node.parent for node in ordered):

@@ -10,7 +10,7 @@ from dialogs.extras.imports.store import Imported, import_conversations
 from dialogs.models import Agent
 
 MOST_BYTES = 64_000_000  # unpacked JSON; the command imports larger exports
-MOST_AT_ONCE = 500  # new dialogs; the same file again brings the next ones
+MOST_AT_ONCE = 500  # new dialogs of one upload; uploading the same file again brings the next ones
 
 
 def import_upload(file: IO[bytes], owner: User, agent: Agent, *, dry_run: bool) -> list[Imported]:
@@ -18,8 +18,8 @@ def import_upload(file: IO[bytes], owner: User, agent: Agent, *, dry_run: bool) 
     results: list[Imported] = []
     conversations = conversations_apart(file, "The file", MOST_BYTES)
     with closing(conversations):  # closing the generator ends its process
-        for one in import_conversations(conversations, owner, agent.pk, dry_run=dry_run):
-            results.append(one)
-            if sum(not other.reason for other in results) == MOST_AT_ONCE:
+        for imported in import_conversations(conversations, owner, agent.pk, dry_run=dry_run):
+            results.append(imported)
+            if sum(not result.reason for result in results) == MOST_AT_ONCE:
                 break
     return results

@@ -43,9 +43,9 @@ def show(request: PersonRequest) -> HttpResponse:
     context = {
         "form": form,
         "results": results,
-        "taken": sum(not one.reason for one in results),
+        "taken": sum(not result.reason for result in results),
         "is_dry": form.is_bound and form.cleaned_data.get("dry_run"),
-        "is_cut": sum(not one.reason for one in results) == MOST_AT_ONCE,
+        "is_cut": sum(not result.reason for result in results) == MOST_AT_ONCE,
         "section": "dialogs",
     }
     return render(request, "dialogs/import.html", context, status=400 if form.errors else 200)
@@ -58,7 +58,7 @@ class ProgressForm(forms.Form):
 @login_required
 @require_GET
 def progress(request: PersonRequest) -> HttpResponse:
-    """Return how many conversations have come ``since`` then. The line refreshes itself while its page is open."""
+    """Show how many conversations were imported ``since`` a time. The line refreshes itself while its page is open."""
     form = ProgressForm(request.GET)
     since = (form.is_valid() and form.cleaned_data["since"]) or timezone.now()
     context = {"since": since.isoformat(), "come": imported_since(request.user, since)}

@@ -43,7 +43,7 @@ def conversation_in(text: str) -> Item | None:
 
 
 def _parts(lines: list[str]) -> Iterator[_Said]:
-    """Yield what each says. All labels of a file look alike; what looks otherwise belongs to a text."""
+    """Yield what each speaker says. All labels of a file look alike; a line that looks otherwise is part of a text."""
     closings = defaultdict(list)
     for place, line in enumerate(lines):
         if (fence := FENCE.fullmatch(line)) and not fence[2].strip():

@@ -34,10 +34,10 @@ class Command(BaseCommand):
         try:
             with file.open("rb") as opened:
                 result = conversations_apart(opened, str(file), MOST_BYTES)
-                for one in import_conversations(result, person, agent or _default_agent(), dry_run=dry_run):
-                    taken, left_out = taken + (not one.reason), left_out + bool(one.reason)
+                for imported in import_conversations(result, person, agent or _default_agent(), dry_run=dry_run):
+                    taken, left_out = taken + (not imported.reason), left_out + bool(imported.reason)
                     if verbosity:
-                        self.stdout.write(str(one))
+                        self.stdout.write(str(imported))
         except (OSError, UnknownExport, Refusal) as error:
             raise CommandError(str(error)) from None
         says = "would be imported" if dry_run else "imported"
