@@ -23,7 +23,7 @@ from remediation.text.statements import Statement, statements_of
 
 ENDED = re.compile(r"[.!?;:,…。！？；：，”][\"'”’)\]*_`]{0,4}$")
 LABEL_TOKENS = 5  # of "12 person:" and its line break
-# Tuned on the sets of docs/quality.md#numbers, which has what half and twice as much change.
+# Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
 RECENCY = 0.6  # how much more the newest counts than the oldest; 0.3: LoCoMo -9, 7 old values, 1.2: lost +4, LoCoMo -5
 WHOLE_TOKENS = 48  # up to which a text is not parted; 24: nothing, 96: lost 8 less at a third and 8 more at a fifth
 TALK_TOKENS = 100  # the same where no tool is called; 50: LoCoMo -368, 200: BFCL -52

@@ -10,7 +10,7 @@ from functools import cached_property, lru_cache
 from remediation.text.statements import RoleText, Statement, is_request, statements_of
 from remediation.text.words import FUNCTION_WORDS
 
-# Tuned on the sets of docs/quality.md#numbers, which has what half and twice as much change.
+# Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
 STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"; 4: LoCoMo -27, BFCL -6, 12: +13, -7
 WORDS_COVERED = 0.6  # of a rule's or request's telling words, from which it counts as said; 0.3: lost +9, 0.9: +1
 STATEMENT_COVERED = 0.75  # of a plain statement's, from which a ledger need not repeat it; 0.4: lost +27, 1: +4

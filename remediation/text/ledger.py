@@ -22,7 +22,7 @@ Count = Callable[[str], int]  # tokens of a text
 # Behind each line: when it was said, and by whom. No text says so itself.
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
-# Tuned on the sets of docs/quality.md#numbers, which has what half and twice as much change.
+# Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
 # Below, a line is not worth its room: one of many like it. 0: lost -2, tau-bench -3, 1.2: lost +9.
 LEAST_WORTH = 0.6
 # Characters of a person's sentence without a name or value, by reading ledgers: "Yes, please go on with the change."

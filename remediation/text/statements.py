@@ -32,7 +32,7 @@ RoleText = tuple[str, str] | Said
 REMEMBERED_CHARS = 40_000_000
 SENTENCE_CHARS = 1_000  # for a remembered statement, which takes 780 bytes in LoCoMo and 1,280 in tau-bench
 
-# Tuned on the sets of docs/quality.md#numbers, which has what half and twice as much change.
+# Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
 RULE_WORTH = 3.0  # 6: updates and canaries of the kit -7, 12: -15
 LIMIT_WORTH = 2.5  # of "write it without recursion"; 1.25: LoCoMo -14, 5: lost +4
 REQUEST_WORTH = 2.0  # of what a person asks for; 1: lost +3, LoCoMo -14, 4: lost +3, LoCoMo +4

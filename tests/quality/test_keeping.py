@@ -1,8 +1,11 @@
 """What the work needs is in sight after a rewrite: measured on agent dialogs, with a good summary,
 without, and with bad ones.
 
-The figures stand in ``docs/quality.md``; the bounds here are a little below them.
+``docs/quality.md`` tells the figures without a model, which are compared to the digit. The other bounds are a little
+below what was measured.
 """
+
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,17 @@ CASES = list(cases())
 ONE_CUT = [case for case in CASES if case.summary.cut == 70]
 USABLE = ("thinking aloud", "Error: truthfully", "I cannot, truthfully")
 UNUSABLE = ("thinking only", "truncating", "refusing", "obeying", "calling")
+
+
+PAGE = Path(__file__).parents[2] / "docs/quality.md"
+NAMES = {"fallback": "compaction"}  # of policies on the page, if other than here
+
+
+def published(policy: str) -> list[str]:
+    """Facts of ten on the page: once at a third and at a fifth, then again and again at both."""
+    start = f"| **{NAMES.get(policy, policy)}** | "
+    (*_, row) = (line for line in PAGE.read_text().splitlines() if line.startswith(start) and " of 96 " in line)
+    return [cell.strip() for cell in row.split("|")[2:6]]
 
 
 def name_of(case: Case) -> str:
@@ -39,9 +53,15 @@ def test_most_facts_stay_in_sight(
 
 
 @pytest.mark.parametrize("policy", POLICIES)
+def test_the_page_tells_what_one_rewrite_keeps(policy: str) -> None:
+    kept = [[keep(case, POLICIES[policy], factor, SUMMARISERS["none"]) for case in CASES] for factor in (3, 5)]
+    assert [f"{out_of_ten(one):.1f}" for one in kept] == published(policy)[:2]
+
+
+@pytest.mark.parametrize("policy", POLICIES)
 def test_most_facts_outlast_one_rewrite_after_the_other(policy: str) -> None:
     shares = [keep_on(dialog, POLICIES[policy], 3) for dialog in load_dialogs()]
-    assert 10 * sum(shares) / len(shares) >= 7.8
+    assert f"{10 * sum(shares) / len(shares):.1f}" == published(policy)[2]
     assert 10 * min(shares) >= 6
 
 
