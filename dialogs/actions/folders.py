@@ -71,7 +71,7 @@ def folder_name(typed: str) -> str:
 
 
 def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
-    """Archive those of these dialogs that are the owner's, or bring them back from the archive."""
+    """Archive the dialogs among ``ids`` that are the owner's, or bring them back from the archive."""
     moved = _set_archived(owner, ids, away=away)
     sentence = (
         ngettext(
@@ -87,14 +87,14 @@ def archive(owner: User, ids: Sequence[UUID], *, away: bool) -> Done:
 
 def _set_archived(owner: User, ids: Sequence[UUID], *, away: bool) -> list[UUID]:
     """Archive the owner's dialogs or bring them back, and return the ids of those that changed."""
-    results = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
-    moved = list(results.values_list("pk", flat=True))
-    results.filter(pk__in=moved).update(archived_at=Now() if away else None)
+    rows = Dialog.objects.filter(owner=owner, pk__in=ids, archived_at__isnull=away)
+    moved = list(rows.values_list("pk", flat=True))
+    rows.filter(pk__in=moved).update(archived_at=Now() if away else None)
     return moved
 
 
 def delete(owner: User, ids: Sequence[UUID]) -> Done:
-    """Delete those of these dialogs that are the owner's, with the versions that they replaced.
+    """Delete the dialogs among ``ids`` that are the owner's, with the versions that they replaced.
 
     Nobody sees them any more, and after ``DELETED_DAYS`` they are removed. Dialogs in which something runs, or waits
     for a person, stay.
@@ -134,14 +134,14 @@ def delete_one(dialog: Dialog, by: User) -> None:
 
 def _replaced_by(chosen: Iterable[Dialog]) -> set[UUID]:
     """Return the archived dialogs that these replaced in the list, as branches with another answer or wording."""
-    results: set[UUID] = set()
+    replaced: set[UUID] = set()
     for dialog in chosen:
         for kin in lineage(dialog)[1:]:
             if kin.archived_at is None or kin.owner_id != dialog.owner_id:
                 break
             siblings = Dialog.objects.filter(forked_from=kin, archived_at__isnull=False).exclude(title__endswith=FORK)
-            results |= {kin.pk, *siblings.values_list("pk", flat=True)}
-    return results
+            replaced |= {kin.pk, *siblings.values_list("pk", flat=True)}
+    return replaced
 
 
 def bring_back(owner: User, ids: Sequence[UUID]) -> Done:
@@ -175,9 +175,9 @@ def remove(owner: User, folder: str) -> Done:
 
 @transaction.atomic
 def _move_dialogs(owner: User, folder: str, to: str | None) -> str:
-    results = Dialog.objects.filter(owner=owner, folder=folder)
-    ids = _ids(results, folder)
-    results.filter(pk__in=ids).update(folder=to)
+    rows = Dialog.objects.filter(owner=owner, folder=folder)
+    ids = _ids(rows, folder)
+    rows.filter(pk__in=ids).update(folder=to)
     return _sign(owner, "move", to, {folder: ids})
 
 
@@ -201,7 +201,7 @@ def share(owner: User, folder: str, group: str) -> Done:
 
 
 def undo(by: User, token: str) -> str:
-    """Undo an action where nobody has changed its result since, and return a sentence about it. Raises ``Conflict``."""
+    """Undo an action for dialogs that nobody has changed since, and return a sentence about it. Raises ``Conflict``."""
     try:
         act = signing.loads(token, salt=_SALT, max_age=UNDO_SECONDS)
     except signing.BadSignature:

@@ -169,8 +169,8 @@ def _check_may_begin(dialog: Dialog, reason: str) -> None:
 
 def _message_of(turn: Turn) -> Turn:
     """Return the turn if it is a message, else the message that it answers."""
-    messages = _placed_turns(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
-    message = messages.order_by("-position").first()
+    earlier = _placed_turns(turn).filter(role=Turn.Role.USER, position__lte=turn.position)
+    message = earlier.order_by("-position").first()
     if message is None:
         raise Conflict(
             "nothing_to_regenerate", f"No message stands before turn {turn.seq}, so nothing can be answered."

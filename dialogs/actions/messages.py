@@ -41,7 +41,7 @@ MAX_MESSAGE_BYTES = 1_000_000
 MAX_TITLE = 60  # characters that are made of a message
 TITLE_LOOKS_AT = 2_000  # characters of a message
 TABLE_ROW = re.compile(r"^[ \t]*\|.*\|[ \t]*$", re.MULTILINE)
-_TURNS_PER_MESSAGE = 50  # that are looked through for each message that is allowed per minute
+_TURNS_PER_MESSAGE = 50  # turns looked through for each message allowed per minute
 WITHOUT_ANSWER = (Turn.Status.FAILED, Turn.Status.STOPPED)  # statuses of a message that may be answered again
 
 
@@ -59,8 +59,8 @@ def create_dialog(owner: User, agent: str | Agent, title: str = "", *, origin: s
     """Open a dialog with an existing, enabled agent, given by its id or as a row that was just read."""
     with transaction.atomic(savepoint=False):
         about = {"title": title.strip()[:LONGEST_TITLE], "origin": origin}
-        result = agent if isinstance(agent, Agent) else _enabled_agent(agent)
-        dialog: Dialog = Dialog.objects.create(owner=owner, agent=result, **about)
+        agent_row = agent if isinstance(agent, Agent) else _enabled_agent(agent)
+        dialog: Dialog = Dialog.objects.create(owner=owner, agent=agent_row, **about)
         Round.objects.create(dialog=dialog, number=1, cause=Round.Cause.START)
     return dialog
 

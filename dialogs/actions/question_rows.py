@@ -101,15 +101,15 @@ def edited_in(question: Question, arguments: str) -> str:
     if not question.approves or not arguments.strip():
         return ""
     try:
-        result = json.loads(arguments)
+        edited = json.loads(arguments)
         before = json.loads(question.arguments)
     except (ValueError, RecursionError) as error:
         raise Invalid(
             gettext("The arguments are not JSON: {reason}. Nothing was allowed.").format(reason=error)
         ) from None
-    if not isinstance(result, dict):
+    if not isinstance(edited, dict):
         raise Invalid(gettext("The arguments are to be one JSON object. Nothing was allowed."))
-    return "" if result == before else json.dumps(result, ensure_ascii=False)
+    return "" if edited == before else json.dumps(edited, ensure_ascii=False)
 
 
 def approval_in(answer: str) -> str:

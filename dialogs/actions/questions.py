@@ -243,7 +243,7 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
 
 
 def _ask_server(dialog_id: UUID, provider: str, model: str) -> None:
-    """Ask for the window of the model with which the dialog goes on. Its answer is cached while the row is locked."""
+    """Ask the server for the next model's window, so that the answer is cached when the dialog's row is locked."""
     dialog = Dialog.objects.select_related("agent").get(pk=dialog_id)
     dialog.provider, dialog.model = provider or dialog.provider, model or dialog.model
     thresholds_of(dialog)

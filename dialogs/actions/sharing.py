@@ -12,8 +12,7 @@ from dialogs.extension import installed_extensions
 from dialogs.models import Dialog
 from dialogs.store.change import Change, open_change, poke_people
 
-# A link's id is stored, so that it can be revoked. Its signature is not, so that a copy of the database opens no
-# dialog.
+# Only a link's id is stored, by which it can be revoked. Without the signature, a copy of the database opens nothing.
 _SIGNER = Signer(sep=".", salt="dialogs.link")
 
 

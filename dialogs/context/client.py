@@ -48,8 +48,8 @@ def instructions_of(dialog: Dialog) -> str:
 def system_messages_of(
     dialog: Dialog, units: Sequence[Unit], *, as_user: bool = False, takes_several: bool = False
 ) -> tuple[str, tuple[SystemMessage, ...]]:
-    """Return the client's system messages beside its instructions: those that lead, as one text, and the others
-    in place.
+    """Return the client's system messages, apart from its instructions: the leading ones as one text, and the others
+    with their places.
 
     Each stands where it was said: before the first unit that is made of later turns only, and so behind a summary of
     the turns before it. Messages with nothing before them join the leading text. But if the model ``takes_several`` at
@@ -64,8 +64,8 @@ def system_messages_of(
     leading = (
         tuple(SystemMessage(0, text) for after, text in stored if after < 0) if takes_several and not as_user else ()
     )
-    results = (SystemMessage(ends[bisect_right(newest_so_far, after)], text, as_user) for after, text in stored)
-    placed = sorted(results, key=attrgetter("at"))
+    placed = [SystemMessage(ends[bisect_right(newest_so_far, after)], text, as_user) for after, text in stored]
+    placed.sort(key=attrgetter("at"))
     first = [message for message in placed if not message.at]
     return "\n\n".join(message.text for message in first[len(leading) :]), (*leading, *placed[len(first) :])
 

@@ -25,7 +25,7 @@ from dominds.redaction import remember
 
 log = structlog.get_logger(__name__)
 
-MARK = "dominds:connected"  # a key whose value is another one after each change
+MARK = "dominds:connected"  # the key of a value that every change replaces
 LEARNED = "dominds:learned"  # traits that refusals taught, by provider and model
 LEARNED_SECONDS = 30 * 24 * 3600  # after the last lesson: by then a model may accept what it refused
 

@@ -73,12 +73,12 @@ def as_served(model: ModelInfo) -> ModelInfo:
         return model
     try:
         with _any_age_in_transaction():
-            result = model.kind.sees(model.base_url, model.model_id, key_of(model))
+            sees_images = model.kind.sees(model.base_url, model.model_id, key_of(model))
     except AuthFailed:
         return model
-    if result is None:
+    if sees_images is None:
         return model
-    return replace(model, modalities=("text", "image") if result else ("text",))
+    return replace(model, modalities=("text", "image") if sees_images else ("text",))
 
 
 def counted_by_server(model: ModelInfo, text: str) -> int | None:

@@ -42,7 +42,7 @@ class Answer:
 
     @property
     def tool_in_words(self) -> str:
-        """Return the tool to ask for in words, where the model cannot be made to call it."""
+        """Return the tool to ask for in words if the model cannot be forced to call it."""
         return self.required_tool
 
 

@@ -62,16 +62,16 @@ def in_order(system: Sequence[SystemMessage], statements: Statements) -> list[Sy
 def interleave(messages: Sequence[Message], between: Sequence[SystemMessage | Statement]) -> tuple[Message, ...]:
     """Return a view's messages with those ``between`` them in their places."""
     result, start = list[Message](), 0
-    for one in between:
-        result += (*messages[start : one.at], one.message)
-        start = max(start, one.at)
+    for item in between:
+        result += (*messages[start : item.at], item.message)
+        start = max(start, item.at)
     return (*result, *messages[start:])
 
 
 def lines_of(dialog: Dialog) -> str:
     """Return the present reminders, one per line."""
-    result = _reminders(dialog.pk) if dialog.has_reminders else []
-    return "\n".join(f"[reminder {pk}] {text}" for pk, text in result)
+    reminders = _reminders(dialog.pk) if dialog.has_reminders else []
+    return "\n".join(f"[reminder {pk}] {text}" for pk, text in reminders)
 
 
 @Select

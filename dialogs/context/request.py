@@ -110,7 +110,7 @@ def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form
         cursor=form.cursor,
         is_plain=view.is_plain,
     )
-    beside = (*(one.message for one in in_order(system, statements)), *added)
+    beside = (*(item.message for item in in_order(system, statements)), *added)
     reminders = statements[-1].lines if statements else ""
     between = "".join(message.text for message in system) + reminders + recalled
     return Prepared(

@@ -151,12 +151,12 @@ def record_request(
         return digest
 
     def uses(text: str) -> tuple[StoredUse, ...]:
-        results = tuple((use.name, use.version, part(_values(use), of_dialog=True)) for use in uses_of(text))
-        return results or ((UNKNOWN,) if text else ())
+        stored = tuple((use.name, use.version, part(_values(use), of_dialog=True)) for use in uses_of(text))
+        return stored or ((UNKNOWN,) if text else ())
 
     stated = orjson.dumps(as_rows(prepared.statements)).decode() if prepared.statements else ""
     sizes = {
-        Category.INSTRUCTIONS: len(request.instructions) + chars_of(one.message for one in prepared.system),
+        Category.INSTRUCTIONS: len(request.instructions) + chars_of(item.message for item in prepared.system),
         Category.TOOLS: len(prepared.offered) if request.tools else 0,
         Category.SUMMARY: view.summary_chars,
         Category.MESSAGES: view.chars - view.summary_chars - view.result_chars,
@@ -175,8 +175,8 @@ def record_request(
         tools=part(prepared.offered),
         traits=part(traits_of(model)),
         statements=part(stated, of_dialog=True),
-        system=tuple((one.at, part(one.text)) for one in prepared.system),
-        as_user=any(one.as_user for one in prepared.system),
+        system=tuple((item.at, part(item.text)) for item in prepared.system),
+        as_user=any(item.as_user for item in prepared.system),
         goes_on=once.goes_on,
         recalled=call.recalled.passages,
         nudge=uses(once.nudge),

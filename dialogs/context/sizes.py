@@ -162,7 +162,7 @@ def frame_of(
 ) -> RequestEstimate:
     """Estimate what stands in every request beside the view: instructions, tools and reminders."""
     first, system = system_messages_of(dialog, units)
-    beside = tuple(one.message for one in in_order(system, statements_of(dialog, 0)))
+    beside = tuple(item.message for item in in_order(system, statements_of(dialog, 0)))
     return estimate_request(instructions_of(dialog) + first, beside, tools, counter, calibration)
 
 

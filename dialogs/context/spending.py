@@ -88,11 +88,14 @@ def caching_price(model: ModelInfo, prompt_tokens: int) -> Price | None:
 
 
 def economy_of(dialog: Dialog, model: ModelInfo, est_prompt: int, base: str) -> Economy | None:
-    """Return the price and use of the provider's cache of this view's requests (``base``); None if it holds none."""
+    """Return the price and use of the provider's cache for requests with this ``base``.
+
+    None if cached tokens are not cheaper, or the cache has expired.
+    """
     price = caching_price(model, est_prompt)
     if price is None:
         return None
     answered = dialog.generations.filter(base=base, outcome=Generation.Outcome.KEPT, model=model.model_id)
-    result = answered.aggregate(requests=Count("pk"), last=Max("finished_at"))
-    is_warm = result["last"] is not None and timezone.now() - result["last"] < CACHE_KEPT
-    return Economy(price, result["requests"]) if is_warm else None
+    totals = answered.aggregate(requests=Count("pk"), last=Max("finished_at"))
+    is_warm = totals["last"] is not None and timezone.now() - totals["last"] < CACHE_KEPT
+    return Economy(price, totals["requests"]) if is_warm else None

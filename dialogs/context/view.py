@@ -275,7 +275,7 @@ def _standing_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> tuple
     units: list[Unit] = []
     open_rows: tuple[Any, ...] = ()
     for item in items:
-        units += group(open_rows)  # not of the last unit after all
+        units += group(open_rows)  # it was not the last unit, so no results are to come
         open_rows = ()
         if "messages" in item:
             units.append(unit_from_json(item))

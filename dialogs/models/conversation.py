@@ -306,7 +306,7 @@ class Turn(models.Model):
     text = models.TextField(blank=True)
     tool_calls = models.JSONField(null=True, help_text="[{id, name, arguments}], arguments as the model wrote them")
     tool_call_id = models.CharField(max_length=120, blank=True)
-    tool_name = models.CharField(max_length=120, blank=True)  # of a user turn: the tool that brought what an agent says
+    tool_name = models.CharField(max_length=120, blank=True)  # of a user turn: the tool that brought an agent's words
     provider_items = models.JSONField(null=True)
     attachments = models.JSONField(
         null=True,

@@ -16,7 +16,7 @@ class Round(models.Model):
         CLEAR_MIND = "clear_mind"
         PERSON = "person"
         COUNTDOWN = "countdown"
-        UNDO = "undo"  # of the clear before; it keeps that clear's package and messages, for when it is undone
+        UNDO = "undo"  # of the last clear; keeps its package and messages, so that undoing this clears again
 
     CLEARS: ClassVar[frozenset[str]] = frozenset({Cause.CLEAR_MIND, Cause.PERSON, Cause.COUNTDOWN})
 

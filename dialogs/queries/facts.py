@@ -29,27 +29,27 @@ def measure(run_id: int) -> dict[str, Any]:
 
 
 def _measure(run: RemediationRun) -> dict[str, Any]:
-    required = list({one.statement.text: one for one in required_of(_texts_of(run))}.values())
+    required = list({fact.statement.text: fact for fact in required_of(_texts_of(run))}.values())
     away = missing_from(Shown(text_of(units_of_view(run.dialog_id, run.view))), required)
-    away.sort(key=lambda one: -one.statement.worth)
+    away.sort(key=lambda fact: -fact.statement.worth)
     with REMOVED_UNITS.of(run.dialog_id) as index:
-        results = [is_found(index, one) for one in away[:MOST_SEARCHES]]
+        found = [is_found(index, fact) for fact in away[:MOST_SEARCHES]]
     return {
         "all": len(required),
         "counts": {
             "in_sight": len(required) - len(away),
-            "one_search_away": results.count(True),
-            "lost": results.count(False),
+            "one_search_away": found.count(True),
+            "lost": found.count(False),
         },
-        "unsearched": len(away) - len(results),
+        "unsearched": len(away) - len(found),
         "away": [
             {
-                "text": one.statement.text,
-                "role": one.statement.role,
-                "values": list(one.values),
+                "text": fact.statement.text,
+                "role": fact.statement.role,
+                "values": list(fact.values),
                 "fate": "one search away" if is_found else "lost",
             }
-            for one, is_found in zip(away, results, strict=False)
+            for fact, is_found in zip(away, found, strict=False)
         ],
     }
 

@@ -23,8 +23,8 @@ NEXT = "next"  # stands in an address for the request that would be sent now
 class Moment:
     """A model call.
 
-    ``tokens`` are those of its prompt, as reported, or else as estimated. ``shares`` are estimates throughout: tokens
-    by category, divided by characters, and empty for rows older than that column.
+    ``tokens`` are those of its prompt, as reported, or else as estimated. ``shares`` are always
+    estimates: tokens by category, in proportion to characters. Empty for rows from before sizes were stored.
     """
 
     generation: Generation

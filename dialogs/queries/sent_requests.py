@@ -103,8 +103,8 @@ class _Made:
         if not self.sent.recalled:
             return ""
         rows = Turn.objects.filter(dialog=self.generation.dialog_id, seq__in={turn for turn, _ in self.sent.recalled})
-        results = (passage for row in rows.values_list(*TURN_COLUMNS, named=True) for passage in passages_of_turn(row))
-        by_place = {(passage.turn, passage.part): passage for passage in results}
+        passages = (passage for row in rows.values_list(*TURN_COLUMNS, named=True) for passage in passages_of_turn(row))
+        by_place = {(passage.turn, passage.part): passage for passage in passages}
         return render(by_place[place] for place in self.sent.recalled if place in by_place)
 
     def _fill(self, uses: tuple[StoredUse, ...]) -> str:
@@ -221,10 +221,10 @@ def _conversation(units: Units, waiting: list[SystemMessage | Statement]) -> Ite
     yield from map(_piece_between, waiting)
 
 
-def _piece_between(one: SystemMessage | Statement) -> Piece:
-    if isinstance(one, SystemMessage):
-        return _piece(Category.INSTRUCTIONS, "System message", one.message.text)
-    return _piece(Category.REMINDERS, "Reminders", one.message.text)
+def _piece_between(item: SystemMessage | Statement) -> Piece:
+    if isinstance(item, SystemMessage):
+        return _piece(Category.INSTRUCTIONS, "System message", item.message.text)
+    return _piece(Category.REMINDERS, "Reminders", item.message.text)
 
 
 def _pieces_of(message: Message, unit: Unit) -> Iterator[Piece]:
@@ -252,8 +252,8 @@ def _piece(category: Category, label: str, text: str, turns: tuple[int, ...] = (
 
 
 def _statements(text: str) -> Statements:
-    value = orjson.loads(text or "[]")
-    return tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(value))
+    rows = orjson.loads(text or "[]")
+    return tuple(Statement(at, lines, not place) for place, (at, lines) in enumerate(rows))
 
 
 def _values(text: str) -> tuple[tuple[str, str], ...]:

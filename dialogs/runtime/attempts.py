@@ -59,7 +59,7 @@ ENDED_COLUMNS = (
 
 
 class AlreadyEnded(Exception):
-    """Raised when a commit is repeated although its first try had succeeded, because the answer to that was lost."""
+    """Raised when a repeated commit finds that its first try had succeeded, although the answer to that was lost."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -147,8 +147,8 @@ def _watched_call(
 ) -> tuple[Generation, Reply]:
     """Make a call for a dialog at rest. Raises ``NoRoomInBudget``.
 
-    Its row says "crashed" until the call ends: it is never the dialog's running generation, and stays true if this
-    worker vanishes.
+    Its row says "crashed" until the call ends. So the row is never the dialog's running generation, and is right if
+    this worker vanishes.
     """
     columns = _columns(dialog, model, purpose, len(instructions) + len(content))
     with transaction.atomic():

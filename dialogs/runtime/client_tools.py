@@ -21,7 +21,7 @@ BESIDE_CLEAR = Result("Not called: it came together with clear_mind. Call one of
 
 
 def client_calls(dialog: Dialog, calls: Sequence[Call]) -> tuple[Call, ...]:
-    """Return the calls that the client runs: of a proxy all, as those of the model itself, whatever was offered."""
+    """Return the calls that the client runs. A proxy's client runs all of them, whether or not it offered the tool."""
     if not dialog.agent.kind.is_guided:
         return tuple(calls)
     offered = tools_for_dialog(dialog)
@@ -67,9 +67,9 @@ def accept_within(change: Change, results: Mapping[str, Judged], *, goes_on: boo
     """Store the client's results by call id, and return the message that they belong to. The run goes on, unless a new
     message comes with them.
 
-    The results were judged before any row was locked. A worker may still hold the dialog: it has handed the calls over,
-    and goes on with what it finds. The request with the results may offer other tools than those that were called, or
-    none, as for a last answer.
+    The results were judged before any row was locked. The worker that handed the calls over may still hold the dialog,
+    and then goes on itself. The request with the results may offer other tools than those that were called, or none
+    when it wants a last answer.
     """
     dialog = change.dialog
     calls, own_tools = unresolved_calls(dialog), tools_of(dialog.agent)

@@ -82,7 +82,7 @@ def drive(dialog_id: UUID) -> None:
 
 
 def pending_work(lease: Lease) -> Dialog | None:
-    """Return the dialog as it is now, if this worker still has work in it."""
+    """Return the dialog as it is now; None if this worker has no more work in it."""
     dialog = lease.read_dialog()
     if dialog.epoch != lease.epoch or not dialog.is_leased:
         return None

@@ -43,7 +43,7 @@ def forced_clear(dialog: Dialog, materials: Materials, guidance: str) -> ForcedC
     """Make a forced clear.
 
     It asks for as much output as a re-entry package needs, whatever the agent's settings say about answers. If the
-    window has no room for that, its view leaves something out.
+    window has no room for that, the request leaves out a part of the view.
     """
     served, view, tools, sizes = materials
     view = with_room_for_package(view, served, sizes, dialog.prompt_tokens or 0, guidance)
@@ -57,7 +57,7 @@ def recalled_into(dialog: Dialog, materials: Materials, recall: PushRecall, size
     """Return the archived text that the next request recalls.
 
     Nothing is recalled if the last request was refused as too long, if its answer was interrupted because it filled the
-    window, if its report was critical only because of recalled text, or after a second rewrite for one message. The
+    window, if its report was critical only because of recalled text, or after two rewrites for one message. The
     first request after a clear goes on from the re-entry package alone.
     """
     served, view, _, _ = materials

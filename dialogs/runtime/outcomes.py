@@ -257,8 +257,8 @@ def _learn_from_overflow(dialog: Dialog, attempt: Attempt, error: ContextOverflo
     """Correct the estimates by a refused request, as by a report.
 
     If the refusal tells no size, the request is taken to exceed the window by one token. Nothing is learned if the
-    estimate exceeds the window already, or is ``MOST_SLOPE`` times smaller than it: no vocabulary is so dense, so the
-    request was refused for its bytes.
+    estimate exceeds the window already, or is below it by a factor of ``MOST_SLOPE``: no vocabulary differs so much, so
+    the request was refused for its bytes.
     """
     counted, window = attempt.counted, attempt.thresholds.context_limit
     if counted is None or attempt.prepared.guided:

@@ -106,7 +106,7 @@ def _judge(dialog_id: UUID, policy: Policy, context: Context, sizes: Sizes, call
             return Judged(result, Result(message, failed=True))
         case PutAside(room):
             log.warning("tool_result_put_aside", dialog_id=str(dialog_id), est_tokens=tokens, room=room)
-            return _preview(result, min(PREVIEW_CHARS, room))  # tokens as characters: hardly any takes two tokens
+            return _preview(result, min(PREVIEW_CHARS, room))  # as many characters as tokens: hardly any takes two
         case Compact(reason):
             # The result is kept; the policy sees it before the next generation and compacts what came before it.
             log.info("restart_marked", dialog_id=str(dialog_id), reason=reason, est_tokens=tokens)

@@ -45,7 +45,7 @@ from dominds.llm.stream import FinishReason
 from remediation.policies.retention import PRUNE
 
 REFUSAL_COUNTS = timedelta(days=30)  # how long a refusal to be forced is believed: the server may learn it
-ROOM_SHARE = 0.9  # of the room by a provider's numbers, some of which state only the least size of a prompt
+ROOM_SHARE = 0.9  # share of the room by a provider's numbers, some of which state a lower bound of the prompt
 RATE_NUMBERS = re.compile(r"limit:? (\d[\d,]*).{0,20}requested:? (\d[\d,]*)", re.I)  # OpenAI, Groq
 UNFORCED, OUTPUT, STALE, SYSTEM, UNSEEN, SHORTER = "unforced", "output", "stale", "system", "unseen", "shorter"
 REFUSALS = tuple(
@@ -103,9 +103,9 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
 
 
 def note_ignored(attempt: Attempt, reply: Reply) -> None:
-    """Have tools asked for in words from now on, where a server passed over that one must be called.
+    """Note that the server ignored a forced tool, so that requests to its model ask for tools in words from now on.
 
-    Only what is assumed of its kind is corrected so: what the catalog states was tried.
+    A model is corrected only if its support is assumed by its kind of server, and not if the catalog states it.
     """
     if attempt.prepared.request.force in (None, NO_TOOL) or reply.tool_calls:
         return
@@ -154,7 +154,7 @@ def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
 
 
 def asks_person(dialog: Dialog) -> bool:
-    """Check whether a person is asked about what no attempt can mend.
+    """Check whether a person is asked about a failure that no further attempt avoids.
 
     A program's message fails instead: the program is told at once, and asks again when somebody has acted.
     """
@@ -191,5 +191,5 @@ def form_of(dialog: Dialog, model: ModelInfo, call: ModelCall) -> Form:
 
 @Select
 def _refusals(provider: str, model: str) -> QuerySet[ForcingRefusal, Any]:
-    results = ForcingRefusal.objects.filter(provider=provider, model=model, refused_at__gt=Now() - REFUSAL_COUNTS)
-    return results.values_list("pk")[:1]
+    refusals = ForcingRefusal.objects.filter(provider=provider, model=model, refused_at__gt=Now() - REFUSAL_COUNTS)
+    return refusals.values_list("pk")[:1]

@@ -188,9 +188,9 @@ def toolbox_with_model(job: Job, ask: Ask, report: Callable[[str, int, int], Non
     dialog = job.dialog
 
     def prompt(name: str) -> Prompt:
-        result = load(name, prompts_folder())
-        job.prompts[name] = result.version
-        return result
+        loaded = load(name, prompts_folder())
+        job.prompts[name] = loaded.version
+        return loaded
 
     def summarise(text: str, tokens: int) -> str:
         by_model = partial(ask, Generation.Purpose.SUMMARY)

@@ -24,7 +24,7 @@ from dominds.worker import heartbeats
 log = structlog.get_logger(__name__)
 
 SWEEP_SECONDS = 5
-APART_SECONDS = 1  # at least, between sweeps of different processes; another process replaces a dead one within six
+APART_SECONDS = 1  # at least, between sweeps of different processes; a dead one is replaced within six
 GRACE_SECONDS = 1  # a fresh wake-up may still be on its way
 MOST_AT_ONCE = 1_000
 LONGEST = Now() + timedelta(seconds=LEASE_SECONDS)

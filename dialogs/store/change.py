@@ -29,7 +29,7 @@ _MOMENTS = ("created_at", "active_at", "lease_until")  # set by the database's c
 _WRITTEN = tuple(
     field.attname for field in Dialog._meta.concrete_fields if field.name not in ("id", "owner", *_MOMENTS)
 )
-_NOW = Now()  # made once, as a part of statements that are made once
+_NOW = Now()  # one object, since statements are cached by the expressions in them
 _STATES_WITHOUT_QUESTION = (State.IDLE, State.QUEUED, State.GENERATING, State.FAILED)
 
 

@@ -62,8 +62,8 @@ def client() -> redis.Redis:
 
 
 def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
-    """Announce after the commit that the dialog has events up to ``seq``. That of a step waits a
-    little, since others follow that replace it.
+    """Announce after the commit that the dialog has events up to ``seq``. The poke of a
+    step waits a little, since others mostly follow and replace it.
     """
     poke, seconds = (seq, orjson.dumps({"seq": seq})), STEP_SECONDS if is_step else 0
     transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), poke, seconds), robust=True)

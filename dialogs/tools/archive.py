@@ -32,12 +32,12 @@ def search_archive(call: Invocation) -> Result:
         return Result("The query holds no word to look for. Name what you look for.", failed=True)
     turns = in_turns(call.dialog_id, query, hidden=_not_yet_answered(call.dialog_id))
     units = in_removed_units(call.dialog_id, query, MOST_STAND_INS, hidden=_copies_of_turns(call.dialog_id))
-    results = [*_describe(turns, _labels_of_turns(call, turns)), *_describe(units, _labels_of_units(call, units))]
-    if not results:
+    lines = [*_describe(turns, _labels_of_turns(call, turns)), *_describe(units, _labels_of_units(call, units))]
+    if not lines:
         return Result(f"Nothing earlier in this dialog mentions any of: {query[:200]}. Try other words, or fewer.")
     if searches_newest(call.dialog_id):
-        results.append("(The newest that hold one of these words: the whole is searched again in some seconds.)")
-    return Result("\n\n".join(results))
+        lines.append("(The newest that hold one of these words: the whole is searched again in some seconds.)")
+    return Result("\n\n".join(lines))
 
 
 def _not_yet_answered(dialog_id: UUID) -> Collection[int]:
@@ -126,9 +126,9 @@ def _one_level_down(dialog_id: UUID, first: int, last: int) -> list[str]:
 def _summaries_within(dialog_id: UUID, first: int, last: int) -> dict[tuple[int, int], tuple[int, str]]:
     """Return the summaries of parts of these turns, by their turns, without those that lie within another one."""
     units = RemovedUnit.objects.filter(dialog=dialog_id, kind=UnitKind.SUMMARY.value).order_by("pk")
-    result = {turns_of_summary(text): (pk, text) for pk, text in units.values_list("pk", "text")}
-    parts = {turns: one for turns, one in result.items() if turns and _is_part(turns, (first, last))}
-    return {turns: one for turns, one in parts.items() if not any(_is_part(turns, other) for other in parts)}
+    by_turns = {turns_of_summary(text): (pk, text) for pk, text in units.values_list("pk", "text")}
+    parts = {turns: entry for turns, entry in by_turns.items() if turns and _is_part(turns, (first, last))}
+    return {turns: entry for turns, entry in parts.items() if not any(_is_part(turns, other) for other in parts)}
 
 
 def _is_part(turns: tuple[int, int], whole: tuple[int, int]) -> bool:
@@ -145,8 +145,8 @@ def read_artifact(call: Invocation) -> Result:
     number = call.arguments["id"]
     here, *origins = lineage(Dialog.objects.get(pk=call.dialog_id))
     copied = Q(dialog__in=origins, tool_call_id__in=here.turns.values("tool_call_id"))
-    results = Artifact.objects.filter(Q(dialog=here) | copied, pk=number)
-    return _page(_text_of(results), f"artifact {number}", call.arguments)
+    artifacts = Artifact.objects.filter(Q(dialog=here) | copied, pk=number)
+    return _page(_text_of(artifacts), f"artifact {number}", call.arguments)
 
 
 def _page(text: str | None, named: str, arguments: Mapping[str, Any]) -> Result:

@@ -90,7 +90,7 @@ def _options(field: Mapping[str, Any]) -> dict[str, Any]:
     inner = field.get("items") if field.get("type") == "array" else field
     field = inner if isinstance(inner, Mapping) else {}
     if titled := field.get("oneOf") or field.get("anyOf"):
-        return {str(one.get("title") or one.get("const")): one.get("const") for one in titled}
+        return {str(option.get("title") or option.get("const")): option.get("const") for option in titled}
     values = field.get("enum") or ()
     return dict(zip(map(str, field.get("enumNames") or values), values, strict=False))
 

@@ -134,10 +134,10 @@ def _ask_for_tools(server: Server) -> tuple[tuple[str, Tool], ...]:
 # Conversion to ``Tool``
 
 
-def _adapt(server: Server, value: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
+def _adapt(server: Server, listed: "list[McpTool]") -> Iterator[tuple[str, Tool]]:
     taken: set[str] = set()
     source = _source_of(server)
-    for tool in sorted(value, key=lambda tool: tool.name):
+    for tool in sorted(listed, key=lambda tool: tool.name):
         if not server.offers(tool.name):
             continue
         name = server.rename(tool.name) if server.renames else exposed_name(server.server_id, tool.name, taken)
@@ -205,10 +205,10 @@ def usable_schema(schema: dict[str, Any]) -> tuple[dict[str, Any], str]:
     if not problem:
         return schema, ""
     try:
-        result = fit_schema(schema)
+        fitted = fit_schema(schema)
     except Unfit:
         return {}, problem
-    return (result, "") if not schema_problem(result) else ({}, problem)
+    return (fitted, "") if not schema_problem(fitted) else ({}, problem)
 
 
 def _references(part: Any) -> Iterator[str]:
@@ -226,10 +226,10 @@ def _references(part: Any) -> Iterator[str]:
 def _follow(schema: Any, reference: str) -> None:
     if reference != "#" and not reference.startswith("#/"):
         raise ValueError(f"the reference {reference!r} leads out of it")
-    result = schema
+    part = schema
     for step in reference[2:].split("/") if len(reference) > 1 else ():
         key = step.replace("~1", "/").replace("~0", "~")
-        result = result[int(key)] if isinstance(result, list) else result[key]
+        part = part[int(key)] if isinstance(part, list) else part[key]
 
 
 @dataclass(frozen=True, slots=True)

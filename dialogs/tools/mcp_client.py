@@ -228,7 +228,7 @@ class _Sessions:
             raise McpFailed(reason) from error
         finally:
             session.users -= 1
-            session.asking = [one for one in session.asking if one not in asking]
+            session.asking = [other for other in session.asking if other not in asking]
             session.rested_since = time.monotonic()
             session.close_when_idle()
 

@@ -137,7 +137,7 @@ def left_out_of(server_id: str) -> list[str]:
 
 def matches(patterns: Sequence[str], name: str) -> bool:
     """Check whether a pattern fits the whole name. ``*`` stands for any text, and no other character is special."""
-    return any(re.fullmatch(".*".join(map(re.escape, one.split("*"))), name, re.DOTALL) for one in patterns)
+    return any(re.fullmatch(".*".join(map(re.escape, pattern.split("*"))), name, re.DOTALL) for pattern in patterns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,15 +248,15 @@ def _is_empty(value: Any) -> bool:
 
 def _server(reading: Reading, server_id: str, entry: Any, here: str) -> Server | None:
     known_before = len(reading.problems)
-    value = reading.fields(entry, here, FIELDS, "servers.*")
-    tools = reading.fields(value.get("tools"), f"{here}.tools", TOOL_FIELDS, "servers.*.tools")
+    read = reading.fields(entry, here, FIELDS, "servers.*")
+    tools = reading.fields(read.get("tools"), f"{here}.tools", TOOL_FIELDS, "servers.*.tools")
     values = {
-        name: _values(reading, value.get(name), f"{here}.{name}", HEADER_NAME if name == "headers" else None)
+        name: _values(reading, read.get(name), f"{here}.{name}", HEADER_NAME if name == "headers" else None)
         for name in ("env", "headers")
     }
-    if "apiKeyEnvVar" in value:
-        values["headers"]["Authorization"] = FromEnvironment(value["apiKeyEnvVar"], "Bearer ")
-    command, url = value.get("command", ""), value.get("url", "")
+    if "apiKeyEnvVar" in read:
+        values["headers"]["Authorization"] = FromEnvironment(read["apiKeyEnvVar"], "Bearer ")
+    command, url = read.get("command", ""), read.get("url", "")
     if bool(command) == bool(url):
         if len(reading.problems) == known_before or command:
             reading.report(here, "a server needs either command or url; it is left out")
@@ -264,15 +264,15 @@ def _server(reading: Reading, server_id: str, entry: Any, here: str) -> Server |
     return Server(
         server_id,
         command,
-        tuple(value.get("args", ())),
-        value.get("cwd", ""),
+        tuple(read.get("args", ())),
+        read.get("cwd", ""),
         values["env"],
         url,
         values["headers"],
         tuple(tools.get("whitelist", ())),
         tuple(tools.get("blacklist", ())),
-        tuple(value.get("transform", ())),
-        value.get("per_dialog", False),
+        tuple(read.get("transform", ())),
+        read.get("per_dialog", False),
     )
 
 

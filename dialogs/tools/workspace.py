@@ -172,10 +172,10 @@ def _list(folder: Path, *, recursive: bool) -> str:
 def _entries(folder: Path, *, recursive: bool) -> Iterator[str]:
     """List files with their sizes, and folders with a slash, in order. Links are listed and never followed."""
     try:
-        results = sorted(os.scandir(folder), key=lambda entry: entry.name)
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
     except OSError as error:
         raise Outside(f"{_name_of(folder)} cannot be listed: {error.strerror}.") from None
-    for entry in results:
+    for entry in entries:
         name = _name_of(Path(entry.path))
         if entry.is_symlink():
             yield f"{name} (link)"

@@ -24,7 +24,7 @@ from remediation.similarity.minilm import Array, model_directory
 
 log = structlog.get_logger(__name__)
 
-REST_SECONDS = 1.0  # after an answer; a program that goes on at once has its next request first
+REST_SECONDS = 1.0  # after an answer, so that a program that goes on at once gets its next request first
 MOST_WAITING = 1_000  # dialogs
 MOST_AT_ONCE = 256  # passages: the others of a long dialog follow when it rests again
 WARMING_UP = "The model is loaded before any message waits for it."

@@ -24,8 +24,10 @@ from remediation.recall.recall import SMALLEST_BUDGET, Allowance, InSight, recal
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The recalled text, which ends the request. ``turns`` are the seqs of its turns, ``passages`` those with the
-    numbers of the passages in them. ``raw_tokens`` is the size before calibration.
+    """The recalled text, which ends the request.
+
+    ``turns`` are the seqs of its turns, ``passages`` pairs of a seq and the number of a passage in that turn.
+    ``raw_tokens`` is the size before calibration.
     """
 
     text: str = ""
@@ -70,7 +72,7 @@ class PushRecall:
             compares_meanings = may_compare and sizes.config.relevance == "minilm"
             if compares_meanings and index.knows_meaning:
                 query = replace(query, meaning=MEANINGS.of(query.newest))
-            result = recall(
+            recalled = recall(
                 index,
                 query,
                 InSight(hidden, "\n".join(_texts_of_no_turn(self._view))),
@@ -80,8 +82,8 @@ class PushRecall:
             )
             if compares_meanings and MEANINGS.is_started:
                 MEANINGS.note(dialog_id, index.lacking_meaning(hidden))
-        est_tokens = math.ceil(result.est_tokens * sizes.factor)
-        return Recall(result.text, result.turns, result.passages, est_tokens, result.est_tokens)
+        est_tokens = math.ceil(recalled.est_tokens * sizes.factor)
+        return Recall(recalled.text, recalled.turns, recalled.passages, est_tokens, recalled.est_tokens)
 
     def _since_clear(self) -> list[int] | None:
         """Return the seqs of the round's turns, or None if it did not begin by a clear."""

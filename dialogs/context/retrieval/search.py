@@ -116,9 +116,9 @@ def _hits(index: Index, query: str, most: int, hidden: Collection[int]) -> list[
     return [_hit(match, asked) for match in search(index, text, most, hidden=hidden, meaning=meaning)]
 
 
-def _hit(value: HitInPlace, asked: Collection[str]) -> Hit:
-    beside = (_text(other, asked, NEIGHBOUR_CHARS) for other in value.neighbours)
-    return Hit(_text(value.hit, asked), tuple(beside))
+def _hit(match: HitInPlace, asked: Collection[str]) -> Hit:
+    beside = (_text(other, asked, NEIGHBOUR_CHARS) for other in match.neighbours)
+    return Hit(_text(match.hit, asked), tuple(beside))
 
 
 def _text(ranked: Ranked, asked: Collection[str], *chars: int) -> Text:
@@ -146,14 +146,13 @@ def everywhere(
         (within(person.pk, reach_of(person).groups, "dialog__"), False) if all_of_it else _newest(person)
     )
     within_reach &= ~Q(dialog__origin=Dialog.Origin.BACKGROUND)
-    # An expression that no index has: by an index on ``pk``, PostgreSQL would read everybody's turns from the newest
-    # on.
+    # Sorted by an expression: by the index on ``pk``, PostgreSQL would read everybody's turns from the newest on.
     turns = _rows_with_words(
         words_of(query), searchable(Turn.objects.filter(within_reach, dialog__removed_at=None)).order_by(-F("pk"))
     )
     rows = turns.values_list(*TURN_COLUMNS, "position", "dialog_id", named=True)
-    results = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
-    hits = list(_among(results, passages_of_turn, _follows, query, most))
+    in_order = sorted(rows, key=lambda row: (str(row.dialog_id), row.position))
+    hits = list(_among(in_order, passages_of_turn, _follows, query, most))
     titles = dict(Dialog.objects.filter(pk__in={row.dialog_id for row, _ in hits}).values_list("pk", "title"))
     return [DialogHit(row.dialog_id, titles.get(row.dialog_id, ""), hit) for row, hit in hits], is_cut
 
@@ -190,8 +189,8 @@ def holding_words(dialogs: DialogQuerySet, words: str, person: User, *, everywhe
     named = Q(title__icontains=words) | Q(folder__icontains=words, owner=person)  # a folder is its owner's
     texts = Turn.objects.filter(role__in=[Turn.Role.USER, Turn.Role.ASSISTANT], text__icontains=words).order_by()
     if everywhere:
-        result = dialogs.filter(named).order_by().values("pk").union(texts.values("dialog"), all=True)
-        return dialogs.filter(pk__in=result)
+        matching = dialogs.filter(named).order_by().values("pk").union(texts.values("dialog"), all=True)
+        return dialogs.filter(pk__in=matching)
     newest = texts.filter(dialog=OuterRef("pk"), position__gt=OuterRef("last_position") - NEWEST_TURNS)
     return dialogs.filter(named | Exists(newest))
 

@@ -49,9 +49,9 @@ class _Growing:
         self.is_followed = False  # a thread is adding rows that nobody waits for
 
     def grow(self, rows: Sequence[Any], passages_of_row: PassagesOf, place: str) -> None:
-        results = [passage for row in rows for passage in passages_of_row(row)]
-        self.index.add(results)
-        self.weight += sum(len(passage.text) + _CHARS_PER_ENTRY for passage in results)
+        passages = [passage for row in rows for passage in passages_of_row(row)]
+        self.index.add(passages)
+        self.weight += sum(len(passage.text) + _CHARS_PER_ENTRY for passage in passages)
         self.last = getattr(rows[-1], place)
 
 
@@ -75,7 +75,7 @@ class TextIndex:
 
     @contextmanager
     def unless_cold(self, dialog_id: UUID) -> Iterator[Index | None]:
-        """The same, or None while a thread still has to make much of it. Call it outside of transactions."""
+        """The index as by ``of``, or None while a thread still has to make much of it. Call it outside transactions."""
         with self._unless_cold(dialog_id) as (index, _):
             yield index
 
@@ -146,7 +146,9 @@ class TurnIndex(TextIndex):
             return {}
         with growing.lock:
             index = growing.index
-            texts = {seq: [one.text for one in index.passages(index.entries_of([seq]).tolist())] for seq in seqs}
+            texts = {
+                seq: [passage.text for passage in index.passages(index.entries_of([seq]).tolist())] for seq in seqs
+            }
         return {seq: parts for seq, parts in texts.items() if parts}
 
     def give_meaning(self, dialog_id: UUID, vectors: Mapping[int, Bytes]) -> None:
