@@ -75,12 +75,13 @@ class Unit:
         return Unit(self.id, kind, self.role, messages, source, priority, area, est_tokens, pinned, failed)
 
     def with_text(self, text: str, count: Callable[[Sequence[Message]], int]) -> "Unit":
-        """Return the unit with another text and without images, since its text names them.
+        """Return the unit with another text, without images, which its text names, and without a provider's opaque
+        items, which say the old one.
 
         In a tool call with results only the newest result's text is replaced, so that calls and results stay paired.
         """
         if len(self.messages) == 1:
-            messages: tuple[Message, ...] = (replace(self.messages[0], text=text, parts=()),)
+            messages: tuple[Message, ...] = (replace(self.messages[0], text=text, parts=(), provider_items=()),)
         else:
             messages = (*self.messages[:-1], replace(self.messages[-1], text=text))
         return replace(self, messages=messages, est_tokens=count(messages))

@@ -8,7 +8,6 @@ from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.outcome import first_user, is_ledger, standing_tokens, touchable
 from remediation.strategies.said import Talk, find_superseded, is_by_rule
-from remediation.strategies.stand_ins import with_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +81,7 @@ def _with_marks(units: Units, talk: Talk, toolbox: Toolbox) -> Units:
         if place != first and units[place].id in gone and len(units[place].messages) == 1
     }
     return tuple(
-        with_text(unit, gone[unit.id], toolbox) if place in places else unit for place, unit in enumerate(units)
+        unit.with_text(gone[unit.id], toolbox.count) if place in places else unit for place, unit in enumerate(units)
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from dominds.llm.messages import Message, Role
 from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, UnitRole, Units
@@ -24,10 +25,10 @@ def exchanges(units: Sequence[Unit]) -> list[list[int]]:
     is_open = False
     for index, unit in enumerate(units):
         alone = unit.role is UnitRole.SYSTEM or unit.kind in STAND_INS
-        if alone or is_question(unit) or not is_open:
-            groups.append([index])
-        else:
+        if is_open and not (alone or is_question(unit)):
             groups[-1].append(index)
+        else:
+            groups.append([index])
         is_open = not alone
     return groups
 
@@ -38,29 +39,17 @@ def with_answers(before: Units, after: Units, toolbox: Toolbox) -> Units:
     Left alone, an old question invites the model to answer it again.
     """
     present = {unit.id for unit in after}
-    answers = _answers_of(before)
+    answers = {before[first].id: [before[index] for index in rest] for first, *rest in exchanges(before) if rest}
     view: list[Unit] = []
-    for place, unit in enumerate(after):
+    for unit, following in zip_longest(after, after[1:]):
         view.append(unit)
-        following = after[place + 1] if place + 1 < len(after) else None
-        answered = answers.get(unit.id, ())
-        is_bare = following is None or is_question(following)
-        if answered and is_bare and not any(answer.id in present for answer in answered):
+        answered = answers.get(unit.id, ()) if following is None or is_question(following) else ()
+        if answered and is_question(unit) and present.isdisjoint(answer.id for answer in answered):
             view.append(_short_answer(answered, toolbox, (*after, *view)))
     return tuple(view)
 
 
-def _answers_of(units: Units) -> dict[str, Units]:
-    """Map each question to the units that answered it, up to the next question."""
-    groups = exchanges(units)
-    return {
-        units[group[0]].id: tuple(units[index] for index in group[1:])
-        for group in groups
-        if is_question(units[group[0]]) and len(group) > 1
-    }
-
-
-def _short_answer(answered: Units, toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
+def _short_answer(answered: Sequence[Unit], toolbox: Toolbox, taken: Sequence[Unit]) -> Unit:
     said = "\n".join(
         message.text
         for unit in answered

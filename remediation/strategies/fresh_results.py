@@ -11,6 +11,7 @@ from remediation.strategies.masking import (
     SMALLEST_RESULT,
     mask_old_output,
     where_it_is,
+    with_messages,
     with_short_arguments,
 )
 from remediation.strategies.outcome import FAILURE_WORDS, is_ledger, mentions, standing_tokens
@@ -54,18 +55,10 @@ def _may_be_cut(unit: Unit) -> bool:
 def _cut(unit: Unit, room: int, toolbox: Toolbox) -> Unit:
     """Cut the unit's longest results, each to its share of ``room``."""
     count = text_counter(toolbox)
-    messages = tuple(
-        message if message.role is Role.TOOL else with_short_arguments(message) for message in unit.messages
-    )
+    messages = [with_short_arguments(message) for message in unit.messages]
     sizes = [count(message.text) if message.role is Role.TOOL else 0 for message in messages]
-    frame = toolbox.count(messages) - sum(sizes)
-    most = _fair_share(sizes, room - frame)
-    cut = tuple(
-        _cut_result(message, most, unit, count) if size > most else message
-        for message, size in zip(messages, sizes, strict=True)
-    )
-    candidate = replace(unit, messages=cut, est_tokens=toolbox.count(cut))
-    return candidate if candidate.est_tokens < unit.est_tokens else unit
+    most = _fair_share(sizes, room - toolbox.count(messages) + sum(sizes))
+    return with_messages(unit, [_cut_result(message, most, unit, count) for message in messages], toolbox)
 
 
 def _fair_share(sizes: Sequence[int], room: int) -> int:
@@ -82,6 +75,8 @@ def _fair_share(sizes: Sequence[int], room: int) -> int:
 
 def _cut_result(message: Message, room: int, unit: Unit, count: Callable[[str], int]) -> Message:
     total = count(message.text)
+    if message.role is not Role.TOOL or total <= room:
+        return message
     says = (
         f"[Cut, since it has est. {total:,} tokens: its beginning, its end and lines that tell of failures. "
         f"{where_it_is(unit.source)}.]"

@@ -13,8 +13,10 @@ from remediation.strategies.outcome import (
     newest_user,
     standing,
     task_of,
+    those,
     tokens_at,
     with_newest,
+    without,
 )
 from remediation.strategies.stand_ins import (
     HANDOVER_CLOSING,
@@ -56,8 +58,7 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
     room = limit - used - ledger_reserve(limit, before)
     if room < SMALLEST_HANDOVER:
         return fail(attempt, irreducible(before, limit), toolbox)
-    gone = tuple(unit for index, unit in enumerate(before) if index not in kept)
-    if not gone:
+    if len(kept) == len(before):
         return fail(attempt, "A fresh start would remove nothing: every unit must stay.", toolbox)
     aim = limit // AIM_SHARE - used - ledger_reserve(limit, before)
     handover = _handover(before, kept, min(room, max(aim, limit // 8, SMALLEST_HANDOVER)), toolbox, opening, limit)
@@ -82,8 +83,7 @@ def _indices_to_keep(units: Units, limit: int) -> set[int]:
 
 
 def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening: str, limit: int) -> Unit:
-    gone = tuple(unit for index, unit in enumerate(units) if index not in kept)
-    stay = tuple(unit for index, unit in enumerate(units) if index in kept)
+    gone, stay = without(units, kept), those(units, kept)
     task = _task(units, kept, room, toolbox)
     opening += summary_heading(gone)
     frame = text_counter(toolbox)(f"{opening}{HANDOVER_CLOSING}{task}") + 4
@@ -101,7 +101,7 @@ def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
     if not first:
         return newest
     share = room / TASK_SHARE / max(1, text_counter(toolbox)(first))
-    whole = first if share >= 1 else _shorten(first, max(TASK_CHARS, int(len(first) * share)))
+    whole = _shorten(first, max(TASK_CHARS, int(len(first) * share)))
     place = newest_user(units)
     request = _shorten(units[place].text, TASK_CHARS) if place >= 0 else ""
     return f"{request}{TASK_BEGAN}{whole}"
@@ -127,6 +127,6 @@ def _first_request(units: Units, kept: set[int]) -> str:
 
 def _in_order(units: Units, kept: set[int], handover: Unit) -> Units:
     """Return system prompts, the handover, then whatever else is kept, in its order."""
-    stay = [units[index] for index in sorted(kept)]
+    stay = those(units, kept)
     system = [unit for unit in stay if unit.role is UnitRole.SYSTEM]
     return (*system, handover, *(unit for unit in stay if unit.role is not UnitRole.SYSTEM))

@@ -11,7 +11,7 @@ from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, UnitRole, Un
 from remediation.prompts import render
 from remediation.strategies.carrying import most_of_account
 from remediation.strategies.digest import digest, shorten
-from remediation.strategies.outcome import is_ledger, task_of, text_of
+from remediation.strategies.outcome import is_ledger, task_of, text_of, those, tokens_at, without
 from remediation.strategies.said import labelled, said_in
 from remediation.strategies.stand_ins import (
     heading_tokens,
@@ -20,7 +20,7 @@ from remediation.strategies.stand_ins import (
     summary_heading,
     text_counter,
 )
-from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, telling
+from remediation.text.coverage import FEWEST_TELLING, Required, Shown, is_about, missing_from, required_of, stems_of
 from remediation.text.marks import BY_RULE, SPEAKERS, disarm, fenced
 from remediation.text.secret_masking import redact
 from remediation.text.summaries import summary_problem, without_reasoning, without_role_play
@@ -56,7 +56,7 @@ class HandOff:
 
 
 def hand_off(
-    gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int | None = None, most: int = 0
+    gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int = 0, most: int = 0
 ) -> HandOff:
     """Write at most ``room`` tokens in place of ``gone``, beside ``remaining``; a model's good summary may take
     ``most``.
@@ -66,27 +66,27 @@ def hand_off(
     take its place.
     """
     written = by_model(gone, remaining, max(room, most), toolbox)
-    return written if written.by_model else by_rule(gone, room, toolbox, people_room, written.note, remaining)
+    return written if written.by_model else by_rule(gone, remaining, room, toolbox, people_room, written.note)
 
 
 def handed_over(units: Units, stays: set[int], aim: int, toolbox: Toolbox, limit: int, opening: str = "") -> Units:
     """Return the units that stay and, where the first of the others stood, one hand-off of these within ``aim`` tokens
     for all. It follows the lines of an ``opening``, which stand there in any case.
     """
-    stay = tuple(units[index] for index in sorted(stays))
-    gone = tuple(unit for index, unit in enumerate(units) if index not in stays and not is_ledger(unit))
-    beside = total_tokens(stay) + heading_tokens(gone, toolbox, opening)
-    handed = hand_off(gone, stay, aim - beside, toolbox, limit // PEOPLE_SHARE, most_of_account(limit, beside))
+    gone = tuple(unit for unit in without(units, stays) if not is_ledger(unit))
+    beside = tokens_at(units, stays) + heading_tokens(gone, toolbox, opening)
+    people, most = limit // PEOPLE_SHARE, most_of_account(limit, beside)
+    handed = hand_off(gone, those(units, stays), aim - beside, toolbox, people, most)
     return summarised(units, stays, handed.text, toolbox, opening)
 
 
 def summarised(units: Units, stays: set[int], text: str, toolbox: Toolbox, opening: str = "") -> Units:
     """Return the units that stay, and the summary of the others, ledgers apart, where the first of them stood."""
-    gone = tuple(unit for index, unit in enumerate(units) if index not in stays and not is_ledger(unit))
+    gone = tuple(unit for unit in without(units, stays) if not is_ledger(unit))
     words = f"{opening}{summary_heading(gone)}{text}" if text else opening.strip()
     unit = stand_in(UnitKind.SUMMARY, words, gone, toolbox, units)
     if not gone or not words or (not opening and unit.est_tokens >= total_tokens(gone)):
-        return tuple(units[index] for index in sorted(stays))
+        return those(units, stays)
     first = min(set(range(len(units))) - stays)
     return (*units[:first], unit, *(units[index] for index in sorted(stays) if index > first))
 
@@ -103,20 +103,12 @@ def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> Hand
     return HandOff(text, note, by_model=bool(text))
 
 
-def by_rule(
-    gone: Units,
-    room: int,
-    toolbox: Toolbox,
-    people_room: int | None = None,
-    cause: str = "",
-    remaining: Units = (),
-) -> HandOff:
+def by_rule(gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int, cause: str) -> HandOff:
     """Choose sentences to stand in place of ``gone``. ``cause`` says why no model's summary stands there."""
     if room < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
-    people = room if people_room is None else people_room
-    chosen = redact(digest(gone, room, toolbox, people, remaining)) or _beginning(gone, room, text_counter(toolbox))
-    return HandOff(chosen, f"chosen by rule, because {cause}" if cause else "chosen by rule")
+    chosen = digest(gone, room, toolbox, people_room, remaining) or _beginning(gone, room, text_counter(toolbox))
+    return HandOff(redact(chosen), f"chosen by rule, because {cause}" if cause else "chosen by rule")
 
 
 def _beginning(gone: Units, room: int, count: Callable[[str], int]) -> str:
@@ -163,7 +155,7 @@ class _Judge:
 
     def problem(self, summary: str) -> str:
         about = is_about(summary, self._known, self.required)
-        is_faithful = bool(self.required) and about and len(telling(summary)) >= FEWEST_TELLING
+        is_faithful = bool(self.required) and about and len(stems_of(summary)) >= FEWEST_TELLING
         most = self._count(self._original)
         if cause := summary_problem(summary, self._original, self._count, most, lambda: is_faithful):
             return cause

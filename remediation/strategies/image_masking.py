@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from dominds.llm.messages import FilePart, Message, Part
 from remediation.context import Toolbox, Unit, Units
-from remediation.strategies.masking import shorten_oldest
+from remediation.strategies.masking import shorten_oldest, with_messages
 
 NO_LONGER_SHOWN = "is no longer shown"
 GET_BACK = "The user can see it in the dialog; ask for it to be attached again if you have to look at it"
@@ -19,9 +19,7 @@ def _mask(unit: Unit, toolbox: Toolbox) -> Unit:
     if not any(message.parts for message in unit.messages):
         return unit
     turn = f" (turn {unit.source[-1]})" if unit.source else ""
-    messages = tuple(without_images(message, f"{NO_LONGER_SHOWN}{turn}") for message in unit.messages)
-    shorter = replace(unit, messages=messages, est_tokens=toolbox.count(messages))
-    return shorter if shorter.est_tokens < unit.est_tokens else unit
+    return with_messages(unit, [without_images(one, f"{NO_LONGER_SHOWN}{turn}") for one in unit.messages], toolbox)
 
 
 def without_images(message: Message, reason: str) -> Message:

@@ -23,6 +23,7 @@ from remediation.strategies.outcome import (
     mentions,
     newest_failure,
     standing,
+    those,
     tokens_at,
     with_newest,
 )
@@ -137,7 +138,7 @@ def prune(units: Units, max_tokens: int, weights: Weights) -> Pruned:
     if not failure:
         kept = with_newest(units, kept, [newest_failure(units)], max_tokens)
         kept |= _best_fitting(units, kept, max_tokens - tokens_at(units, kept), weights)
-    return Pruned(tuple(units[index] for index in sorted(kept)), failure)
+    return Pruned(those(units, kept), failure)
 
 
 def indispensable(units: Units) -> set[int]:

@@ -1,9 +1,10 @@
 """Masking, the cheapest loss: one line for an old tool output, with its size and how to read it again."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from operator import attrgetter
 from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
@@ -33,13 +34,18 @@ def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units
 
 def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
     """Shorten units, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS`` stay."""
+    old = [index for index in touchable(units) if index < len(units) - FRESH_UNITS]
+    return shorten_in(old, units, target_tokens, shorten)
+
+
+def shorten_in(order: Sequence[int], units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
+    """Shorten the units at these places, in this order, until ``target_tokens`` is reached."""
     result, excess = list(units), total_tokens(units) - target_tokens
-    for index in touchable(units):
-        if excess <= 0 or index >= len(units) - FRESH_UNITS:
+    for index in order:
+        if excess <= 0:
             break
-        shorter = shorten(result[index])
-        excess -= result[index].est_tokens - shorter.est_tokens
-        result[index] = shorter
+        result[index] = shorten(units[index])
+        excess -= units[index].est_tokens - result[index].est_tokens
     return tuple(result)
 
 
@@ -51,14 +57,19 @@ def mask(unit: Unit, toolbox: Toolbox) -> Unit:
         return unit
     count = text_counter(toolbox)
     names = {call.id: call.name for message in unit.messages for call in message.tool_calls}
-    messages = tuple(
-        _masked_result(message, names.get(message.tool_call_id, "a tool"), unit, count)
-        if message.role is Role.TOOL
-        else with_short_arguments(message)
-        for message in unit.messages
-    )
-    candidate = replace(unit, messages=messages, est_tokens=toolbox.count(messages))
-    return candidate if candidate.est_tokens < unit.est_tokens else unit
+
+    def masked(message: Message) -> Message:
+        if message.role is not Role.TOOL:
+            return with_short_arguments(message)
+        return _masked_result(message, names.get(message.tool_call_id, "a tool"), unit, count)
+
+    return with_messages(unit, map(masked, unit.messages), toolbox)
+
+
+def with_messages(unit: Unit, messages: Iterable[Message], toolbox: Toolbox) -> Unit:
+    """Return the unit with other messages, or as it was where they take as many tokens."""
+    other = tuple(messages)
+    return min(unit, replace(unit, messages=other, est_tokens=toolbox.count(other)), key=attrgetter("est_tokens"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -134,5 +134,9 @@ def text_of(units: Sequence[Unit]) -> str:
     return "\n\n".join(unit.text for unit in units)
 
 
-def without(units: Units, indices: set[int]) -> Units:
+def those(units: Units, indices: Collection[int]) -> Units:
+    return tuple(unit for index, unit in enumerate(units) if index in indices)
+
+
+def without(units: Units, indices: Collection[int]) -> Units:
     return tuple(unit for index, unit in enumerate(units) if index not in indices)

@@ -26,7 +26,7 @@ from remediation.strategies.outcome import (
     tokens_at,
     with_newest,
 )
-from remediation.strategies.stand_ins import text_counter, with_text
+from remediation.strategies.stand_ins import text_counter
 from remediation.text.marks import disarm
 from remediation.text.secret_masking import redact
 from remediation.text.summaries import summary_problem
@@ -174,7 +174,7 @@ def _rewritten(unit: Unit, text: str | None, toolbox: Toolbox) -> Unit:
         return unit
     if summary_problem(text, unit.text, text_counter(toolbox), unit.est_tokens):
         return unit
-    candidate = with_text(unit, redact(text), toolbox)
+    candidate = unit.with_text(redact(text), toolbox.count)
     return candidate if candidate.est_tokens < unit.est_tokens else unit
 
 

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from hashlib import sha256
 
 from dominds.llm.messages import Message, Role
@@ -98,15 +97,6 @@ def without_heading(text: str) -> str:
     """Return a summary without the frame that the model sees."""
     named = _heading_of(text)
     return text[named.end() :] if named else text
-
-
-def with_text(unit: Unit, text: str, toolbox: Toolbox) -> Unit:
-    """Return the unit with ``text`` as its words, and without a provider's opaque items, which say the old ones."""
-    changed = unit.with_text(text, toolbox.count)
-    if len(changed.messages) > 1 or not changed.messages[0].provider_items:
-        return changed
-    messages = (replace(changed.messages[0], provider_items=()),)
-    return replace(changed, messages=messages, est_tokens=toolbox.count(messages))
 
 
 def text_counter(toolbox: Toolbox) -> Callable[[str], int]:

@@ -91,15 +91,10 @@ def fold(text: str) -> str:
     return SIGNS.sub("", unicodedata.normalize("NFKC", text).casefold())
 
 
-def telling(text: str) -> list[str]:
-    """Return the stems of the words that tell what a text is about; Chinese and Japanese signs count in pairs."""
-    return _stems_in(fold(text))
-
-
 @lru_cache(maxsize=REMEMBERED)
 def stems_of(text: str) -> tuple[str, ...]:
-    """Return the same stems as ``telling``, each once."""
-    return tuple(dict.fromkeys(telling(text)))
+    """Return the stems of the words that tell what a text is about, each once; Chinese and Japanese signs in pairs."""
+    return tuple(dict.fromkeys(_stems_in(fold(text))))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -156,5 +151,5 @@ def is_about(summary: str, known: Shown, required: Sequence[Required]) -> bool:
     if len(required) < FEWEST_REQUIRED:
         return known.share_of(summary) >= LEAST_COVERAGE
     return covered_share(Shown(summary), required) >= LEAST_COVERAGE or (
-        len(telling(summary)) >= FEWEST_TELLING and known.share_of(summary) >= LEAST_KNOWN
+        len(stems_of(summary)) >= FEWEST_TELLING and known.share_of(summary) >= LEAST_KNOWN
     )

@@ -15,7 +15,7 @@ from remediation.policies.policy import Policy
 from remediation.policies.registry import registry
 from remediation.strategies.digest import shorten
 from remediation.text.classify import classify, priority_of, tags_of
-from remediation.text.coverage import Shown, is_about, missing_from, required_of, telling
+from remediation.text.coverage import Shown, is_about, missing_from, required_of, stems_of
 from remediation.text.exact_tokens import tokens_in
 from remediation.text.ledger import key_facts
 from remediation.text.listing import listing
@@ -58,7 +58,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "facts of people": lambda text: key_facts([("user", text)], 500, count),
     "what must not be lost": lambda text: missing_from(Shown(text[: len(text) // 2]), required_of([("user", text)])),
     "what a summary is about": lambda text: is_about(text, Shown(text), required_of([("assistant", text)])),
-    "telling words": telling,
+    "telling words": stems_of,
     "exact tokens": lambda text: (tokens_in(text), listing(text, 200, count)),
     "a shortened text": lambda text: shorten(text, 200, count),
     "a summary's fault": lambda text: summary_problem(without_reasoning(text), text, count, 10_000),

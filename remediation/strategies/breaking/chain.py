@@ -11,12 +11,11 @@ from remediation.strategies.breaking.chunk_by_type import content_type_chunking
 from remediation.strategies.breaking.discard_low_relevance import discard_low_rel
 from remediation.strategies.breaking.prioritize_recent import prioritize_recent
 from remediation.strategies.breaking.summarize_old import summarize_old
-from remediation.strategies.carrying import ledger_reserve, most_of_account
-from remediation.strategies.conclusion import Attempt, conclude, fail
+from remediation.strategies.carrying import ledger_budget, ledger_reserve, most_of_account
+from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible
 from remediation.strategies.fresh_results import lighten
 from remediation.strategies.fresh_start import recover
-from remediation.strategies.outcome import StrategyOutcome, is_ledger, task_of
-from remediation.strategies.truncate import truncate
+from remediation.strategies.outcome import StrategyOutcome, is_ledger, standing, task_of, those, tokens_at, with_newest
 
 Strategy = Callable[[Units, Any, Toolbox, int], StrategyOutcome]  # units, its options, toolbox, aim
 
@@ -139,11 +138,32 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
         return rewritten
     match config.recovery_mode:
         case "truncate":
-            return truncate(attempt, target, toolbox)
+            return _truncate(attempt, target, toolbox)
         case "error":
             return fail(attempt, _exhausted_note(attempt), toolbox)
         case _:
             return recover(attempt, toolbox)
+
+
+def _truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritten:
+    """Keep system prompts, pinned units and the newest user message; then priority 1, up to the limit; then the newest
+    others.
+
+    Others are kept without a gap, newest first, while they fit into ``target_tokens``.
+    """
+    attempt = replace(attempt, recovered=True)
+    units, limit = attempt.before, attempt.limit
+    toolbox.report("recovery", total_tokens(units), limit)
+    kept = standing(units)
+    if tokens_at(units, kept) > limit:
+        return fail(attempt, irreducible(units, limit), toolbox)
+    important = [index for index, unit in enumerate(units) if unit.priority == 1]
+    kept = with_newest(units, kept, important, limit, skip=True)
+    kept = with_newest(units, kept, range(len(units)), target_tokens - ledger_budget(limit))
+    rewritten = conclude(attempt, those(units, kept), toolbox)
+    if not rewritten.failure:
+        toolbox.report("success", rewritten.est_after, limit)
+    return rewritten
 
 
 def _exhausted_note(attempt: Attempt) -> str:

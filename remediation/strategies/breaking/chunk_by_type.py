@@ -1,13 +1,18 @@
 """The breaking chain's third strategy: make each unit shorter in the way that suits its type."""
 
+import re
+
 from remediation.config import ContentTypeChunking
-from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, Units, total_tokens
-from remediation.strategies.breaking.minify import minify_code
+from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, Units
 from remediation.strategies.digest import shorten
+from remediation.strategies.masking import shorten_in
 from remediation.strategies.outcome import StrategyOutcome, in_units, touchable
-from remediation.strategies.stand_ins import text_counter, with_text
+from remediation.strategies.stand_ins import text_counter
 
 SMALLEST_TEXT = 24  # tokens; shortening less saves nothing
+FENCE = "```"
+COMMENT = re.compile(r"\s*(?:#(?![!\w])|//|--\s|/\*.*\*/\s*$)")
+STRING_END = re.compile("\"\"\"|'''|`")  # of a string of several lines, within which nothing is a comment
 
 
 def content_type_chunking(
@@ -19,19 +24,11 @@ def content_type_chunking(
     not a model does it: fifty model calls would cost more than they save. What tools brought stays: masking and cutting
     have made it smaller before.
     """
-    order = sorted(
-        (index for index in touchable(units) if units[index].kind not in STAND_INS), key=lambda i: -units[i].priority
-    )
-    changed = list(units)
-    excess, shorter = total_tokens(units) - target_tokens, 0
-    for index in order:
-        if excess <= 0:
-            break
-        unit = _shorter(units[index], share_kept(units[index], options), toolbox)
-        shorter += unit.est_tokens < units[index].est_tokens
-        excess -= units[index].est_tokens - unit.est_tokens
-        changed[index] = unit
-    return StrategyOutcome(tuple(changed), f"shortened {in_units(shorter)} by type")
+    order = [index for index in touchable(units) if units[index].kind not in STAND_INS]
+    order.sort(key=lambda index: -units[index].priority)
+    left = shorten_in(order, units, target_tokens, lambda unit: _shorter(unit, share_kept(unit, options), toolbox))
+    shorter = sum(unit is not former for unit, former in zip(left, units, strict=True))
+    return StrategyOutcome(left, f"shortened {in_units(shorter)} by type")
 
 
 def share_kept(unit: Unit, options: ContentTypeChunking) -> float:
@@ -46,5 +43,20 @@ def _shorter(unit: Unit, ratio: float, toolbox: Toolbox) -> Unit:
     if ratio >= 1 or tokens < SMALLEST_TEXT:
         return unit
     kept = minify_code(text) if unit.kind is UnitKind.CODE else shorten(text, int(tokens * ratio), count)
-    candidate = with_text(unit, kept, toolbox) if kept.strip() else unit
+    candidate = unit.with_text(kept, toolbox.count) if kept.strip() else unit
     return candidate if candidate.est_tokens < unit.est_tokens else unit
+
+
+def minify_code(text: str) -> str:
+    """Leave out lines that are blank or only comment, of the fenced code in ``text``, or of all where it holds none."""
+    kept: list[str] = []
+    inside, in_string = FENCE not in text, False
+    for line in text.split("\n"):
+        if FENCE in line:
+            inside, in_string = not inside, False
+        elif inside:
+            if not in_string and (not line.strip() or COMMENT.match(line)):
+                continue
+            in_string ^= len(STRING_END.findall(line)) % 2 == 1
+        kept.append(line)
+    return "\n".join(kept)

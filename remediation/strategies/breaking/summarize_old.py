@@ -7,13 +7,12 @@ from remediation.config import SummarizeOld
 from remediation.context import Toolbox, UnitKind, Units, total_tokens
 from remediation.strategies.carrying import MESSAGE_TOKENS
 from remediation.strategies.hand_off import PEOPLE_SHARE, HandOff, by_model, by_rule, hand_off, summarised
-from remediation.strategies.outcome import StrategyOutcome, has_calls, in_units, text_of, touchable, without
+from remediation.strategies.outcome import StrategyOutcome, has_calls, in_units, text_of, those, touchable, without
 from remediation.strategies.stand_ins import heading_tokens
 
 TOO_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
 # Of the target, which a summary may fill where more must go than it leaves. 0: BEAM -4; 0.22: lost -1, 0.9: lost -2.
 ROOM_SHARE = 0.45
-LARGEST_SHARE = 2  # a summary is at most what it stands for divided by this
 
 
 def summarize_old(
@@ -35,34 +34,27 @@ def summarize_old(
     chosen = _least_important(units, int(len(units) * options.old_threshold), excess)
     if not chosen:
         return StrategyOutcome(units, "nothing old to summarize")
-    room = _room(units, chosen, options, toolbox, target_tokens)
-    most = most_tokens - total_tokens(without(units, chosen)) - MESSAGE_TOKENS
-    handed = by_model(_those(units, chosen), without(units, chosen), max(room, most), toolbox)
+    gone, stay = those(units, chosen), without(units, chosen)
+    room = _room(units, gone, options, toolbox, target_tokens)
+    most = most_tokens - total_tokens(stay) - MESSAGE_TOKENS
+    handed = by_model(gone, stay, max(room, most), toolbox)
     if not handed.by_model:
         if not has_calls(units):
             chosen |= _least_important(units, len(units) - ceil(len(units) * recent_share), excess)
-        room = _room(units, chosen, options, toolbox, target_tokens, 1)
-        if [units[i].kind for i in chosen] == [UnitKind.SUMMARY] and total_tokens(_those(units, chosen)) <= room:
+            gone, stay = those(units, chosen), without(units, chosen)
+            room = _room(units, gone, options, toolbox, target_tokens)
+        if [unit.kind for unit in gone] == [UnitKind.SUMMARY] and total_tokens(gone) <= room:
             return StrategyOutcome(units, "nothing old to summarize")
-        people = target_tokens // PEOPLE_SHARE
-        handed = by_rule(_those(units, chosen), room, toolbox, people, handed.note, without(units, chosen))
+        handed = by_rule(gone, stay, room, toolbox, target_tokens // PEOPLE_SHARE, handed.note)
     outcome = _replace_old(units, chosen, handed, room, toolbox)
     excess = min(outcome.excess, max(0, total_tokens(outcome.units) - target_tokens))
     return replace(outcome, excess=excess)
 
 
-def _room(
-    units: Units,
-    chosen: set[int],
-    options: SummarizeOld,
-    toolbox: Toolbox,
-    target_tokens: int,
-    least_shorter: int = LARGEST_SHARE,
-) -> int:
-    gone = _those(units, chosen)
+def _room(units: Units, gone: Units, options: SummarizeOld, toolbox: Toolbox, target_tokens: int) -> int:
     size = total_tokens(gone)
     free = target_tokens - (total_tokens(units) - size) - heading_tokens(gone, toolbox)
-    return max(options.summary_length, min(size // least_shorter, max(free, int(target_tokens * ROOM_SHARE))))
+    return max(options.summary_length, min(size, max(free, int(target_tokens * ROOM_SHARE))))
 
 
 def _least_important(units: Units, end: int, excess: int) -> set[int]:
@@ -76,7 +68,7 @@ def _least_important(units: Units, end: int, excess: int) -> set[int]:
 
 def replace_by_summary(units: Units, chosen: set[int], max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
     """Put one summary where the first of ``chosen`` stood, or return the units unchanged if that saves nothing."""
-    handed = hand_off(_those(units, chosen), without(units, chosen), max_tokens, toolbox)
+    handed = hand_off(those(units, chosen), without(units, chosen), max_tokens, toolbox, max_tokens)
     return _replace_old(units, chosen, handed, max_tokens, toolbox)
 
 
@@ -86,14 +78,10 @@ def _replace_old(units: Units, chosen: set[int], handed: HandOff, max_tokens: in
     left = summarised(units, set(range(len(units))) - chosen, handed.text, toolbox)
     if len(left) <= len(units) - len(chosen):
         return StrategyOutcome(units, "a summary would be no shorter")
-    replaced = _those(units, chosen)
+    replaced = those(units, chosen)
     notes = [f"summarized {in_units(len(replaced))}", handed.note]
     if handed.by_model and toolbox.similarity(text_of(replaced), handed.text) < TOO_UNLIKE:
         notes.append("it looks unlike what it stands for")
     size = total_tokens(left) - (total_tokens(units) - total_tokens(replaced))
     excess = max(0, size - max_tokens - MESSAGE_TOKENS)
     return StrategyOutcome(left, "; ".join(note for note in notes if note), excess=excess)
-
-
-def _those(units: Units, chosen: set[int]) -> Units:
-    return tuple(unit for index, unit in enumerate(units) if index in chosen)

@@ -164,7 +164,7 @@ def test_without_a_model_people_are_quoted_whole_and_agents_briefly() -> None:
 def test_where_no_sentence_fits_a_person_still_speaks_in_their_own_name() -> None:
     asked = "Keep the pool at four connections and leave the printers as they are, whatever the night shift asks for."
     gone = numbered(user(asked))
-    text = by_rule(gone, 30, toolbox()).text
+    text = by_rule(gone, (), 30, toolbox(), people_room=30, cause="").text
     assert text.startswith(f"{BY_RULE}\n1 person: Keep the pool at four")
     assert text_counter(toolbox())(text) <= 30
 
