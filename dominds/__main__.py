@@ -5,17 +5,17 @@ import os
 import sys
 from pathlib import Path
 
-# The interpreter of a checkout, which `make run` makes.
+# The interpreter of a checkout, which `make run` installs.
 OWN_PYTHON = Path(__file__).resolve().parents[1] / ".venv" / "bin" / "python"
 TRACEBACK = "--traceback"
-RUNNING = frozenset({"web", "worker", "sweep"})  # commands that run on, and log what a database says
+RUNNING = frozenset({"web", "worker", "sweep"})  # commands that keep running, and log errors of the database
 
 
 def main() -> None:
-    """Run a management command, the same for ``python manage.py`` and ``python -m dominds``.
+    """Run a management command, for ``dominds``, ``python manage.py`` and ``python -m dominds``.
 
-    An error that only the caller can mend (a setting, an unavailable database) ends it with a sentence;
-    ``--traceback`` shows where it arose.
+    An error that the caller has to repair (a setting, an unavailable database) ends it with a sentence. ``--traceback``
+    shows the traceback instead.
     """
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
     try:
@@ -42,7 +42,7 @@ def _manage(words: list[str]) -> None:
     from dominds.local.reachable import database_sentence
 
     if not RUNNING.intersection(words[1:2]):
-        # The sentence below is enough, without a line for each try to connect.
+        # The sentence below is enough: the pool would log a line for each try to connect.
         logging.getLogger("psycopg.pool").setLevel(logging.ERROR)
     try:
         execute_from_command_line(words)
@@ -51,7 +51,7 @@ def _manage(words: list[str]) -> None:
         if TRACEBACK in words or not sentence:
             raise
         sys.exit(sentence)
-    except OSError as error:  # about a file that the command line names
+    except OSError as error:  # mostly about a file that the command line names
         if TRACEBACK in words or error.filename is None:
             raise
         sys.exit(f"{error.filename}: {error.strerror}")

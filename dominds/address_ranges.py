@@ -1,7 +1,8 @@
-"""Which addresses are public. A table of our own: the standard library's changes from one Python to the next.
+"""Ranges of IP addresses: public, loopback, private and special.
 
-From the registries of special-purpose addresses (RFC 6890 and its updates, as of November 2026), and what clouds answer
-at addresses of other ranges.
+The table is taken from the registries of special-purpose addresses (RFC 6890 and its updates, as of November 2026),
+with addresses at which clouds reveal secrets. The standard library's table is not used, since it changes from one
+Python to the next.
 """
 
 import ipaddress
@@ -15,7 +16,7 @@ class Range(Enum):
     PUBLIC = "public"
     LOOPBACK = "loopback"
     PRIVATE = "private"  # addresses inside somebody's network
-    SPECIAL = "special"  # nobody's server, or a cloud's secrets
+    SPECIAL = "special"  # no server, or one with a cloud's secrets
 
 
 def _networks(*texts: str) -> tuple[Network, ...]:
@@ -37,7 +38,7 @@ PRIVATE = _networks(
     "198.18.0.0/15",  # benchmarks; some VPNs answer here
     "fc00::/7",
 )
-PUBLIC = _networks("0.0.0.0/0", "2000::/3")  # the whole range but for those below
+PUBLIC = _networks("0.0.0.0/0", "2000::/3")  # except for the special ones below
 SPECIAL = _networks(
     "0.0.0.0/8",
     "169.254.0.0/16",  # link-local: metadata of most clouds
@@ -62,7 +63,7 @@ SIX_TO_FOUR = ipaddress.ip_network("2002::/16")
 
 
 def range_of(address: Address) -> Range:
-    """Return the range that packets to this address reach, which may be that of an embedded IPv4 address."""
+    """Return the range that packets to this address reach: that of an embedded IPv4 address, if there is one."""
     real = ipv4_within(address)
     if _lies_in(real, LOOPBACK):
         return Range.LOOPBACK
@@ -74,7 +75,7 @@ def range_of(address: Address) -> Range:
 
 
 def ipv4_within(address: Address) -> Address:
-    """Return the IPv4 address that an IPv6 address embeds, or the address itself where it embeds none."""
+    """Return the IPv4 address that an IPv6 address embeds, or else the address itself."""
     number = int(address)
     if address in MAPPED or address in NAT64:
         return ipaddress.IPv4Address(number & 0xFFFFFFFF)

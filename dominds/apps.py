@@ -1,4 +1,4 @@
-"""The Django app of the lowest layer, with the commands and, for every process, Celery's application."""
+"""The Django app of the lowest layer. It holds the commands, and loads Celery's application in every process."""
 
 import logging
 from pathlib import Path
@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class DomindsConfig(AppConfig):
-    """Dominds as a Django app. Without it, a task sent from a web process would go to Celery's default broker."""
+    """Dominds as a Django app. It loads our Celery application: otherwise tasks would go to Celery's default broker."""
 
     name = "dominds"
 
@@ -39,8 +39,9 @@ def _build_texts(root: Path) -> None:
 
 
 class AdminConfig(admin_apps.SimpleAdminConfig):
-    """Django's admin, whose pages load with the URL configuration and for the checks alone. Workers and commands start
-    a fifth faster without them.
+    """Django's admin, whose pages are loaded only with the URL configuration and for the checks.
+
+    Workers and commands start a fifth faster without them.
     """
 
     default = False

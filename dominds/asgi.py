@@ -7,7 +7,7 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
 
 from dominds.web.asgi_handler import get_application
 
-django_application = get_application()  # sets Django up; what follows may import models
+django_application = get_application()  # sets up Django, so that the imports below may load models
 
 from channels.routing import ProtocolTypeRouter, URLRouter
 from channels.sessions import CookieMiddleware
@@ -22,8 +22,8 @@ from dominds.web.socket_origin import same_origin_only
 from dominds.web.startup import at_first_call, warm_up
 from dominds.web.watchdog import watch
 
-# The loop needs the interpreter several times for each frame. By default each time may take 5 ms
-# while a thread draws a page.
+# The event loop needs the interpreter several times for each frame. By default it may wait 5 ms each time, while a
+# thread renders a page.
 sys.setswitchinterval(0.0005)
 
 application = watch(

@@ -1,7 +1,7 @@
-"""Bounds of what comes from outside: what a model, a tool server or a client may make this process hold.
+"""Bounds on data from outside: how much a model, a tool server or a client may make this process hold.
 
-Each bound has a setting (an environment variable) and one sentence that names both. Whoever reads from outside counts
-while reading, and stops at the bound: what was never read needs no memory.
+Each bound has a setting (an environment variable) and a sentence that names both. Code that reads from outside counts
+while it reads and stops at the bound, so that it never holds more.
 """
 
 import os
@@ -11,7 +11,7 @@ MEGABYTE = 1_000_000
 
 
 class OverBudget(ValueError):
-    """An error about more input from outside than ``bound`` allows. The message says how to raise the bound."""
+    """Raised for more data from outside than ``bound`` allows. The message names the setting that raises the bound."""
 
     def __init__(self, bound: "Budget", subject: str) -> None:
         super().__init__(bound.sentence(subject))
@@ -20,7 +20,7 @@ class OverBudget(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A bound of ``most`` units, which the environment variable ``setting`` changes; ``is_given`` says that it did."""
+    """A bound of ``most`` units. ``is_given`` says that it comes from the environment variable ``setting``."""
 
     setting: str
     most: int
@@ -28,17 +28,17 @@ class Budget:
     is_given: bool = False
 
     def sentence(self, subject: str) -> str:
-        """Say that the bound was passed. ``subject`` begins the sentence, such as "api.example.com answered with"."""
+        """Say that the bound was exceeded. ``subject`` begins the sentence, as in "api.example.com answered with"."""
         return f"{subject} more than {self.most:,} {self.unit}. {self.setting} sets this limit."
 
     def within(self, stated: int) -> int:
-        """Return the bound in force: the server's if it states one (not 0), unless an operator gave a lower one."""
+        """Return the bound that applies: the server's ``stated`` one, unless that is 0 or the operator set a lower."""
         if not stated:
             return self.most
         return min(stated, self.most) if self.is_given else stated
 
     def check(self, amount: int, subject: str = "There are") -> None:
-        """Raise ``OverBudget`` when ``amount`` is over the bound."""
+        """Raise ``OverBudget`` if ``amount`` exceeds the bound."""
         if amount > self.most:
             raise OverBudget(self, subject)
 
@@ -47,10 +47,9 @@ ALL: list[Budget] = []
 
 
 def _budget(setting: str, most: int, unit: str, formerly: str = "") -> Budget:
-    """Read a bound. A setting that is not a number keeps the default here; ``dominds.settings`` refuses to start
-    with it.
+    """Read a bound. A setting that is not a number is ignored here, but ``dominds.settings`` refuses to start with it.
 
-    ``formerly`` is a name that is read where the setting has no value.
+    ``formerly`` is an older name of the setting, which is read if the setting has no value.
     """
     given = os.environ.get(setting, "").strip()
     if not given and formerly:
@@ -61,7 +60,7 @@ def _budget(setting: str, most: int, unit: str, formerly: str = "") -> Budget:
 
 
 # -- A model's answer --------------------------------------------------------------------------------------------------
-# 128,000 tokens, each an event of 300 bytes, are 38 MB.
+# An answer of 128,000 tokens, each an event of 300 bytes, takes 38 MB.
 ANSWER_BYTES = _budget("DOMINDS_ANSWER_BYTES", 64 * MEGABYTE, "bytes, unpacked")
 ANSWER_CHARS = _budget("DOMINDS_ANSWER_CHARS", 2 * MEGABYTE, "characters of text")
 HEADER_BYTES = _budget("DOMINDS_ANSWER_HEADER_BYTES", 16_384, "bytes in one header")
@@ -80,19 +79,19 @@ TOOL_BYTES = _budget("DOMINDS_TOOL_ANSWER_BYTES", 16 * MEGABYTE, "bytes in one m
 
 # -- Clients -----------------------------------------------------------------------------------------------------------
 BODY_BYTES = _budget("DOMINDS_BODY_BYTES", 32 * 1024 * 1024, "bytes in one request")
-# All are stored in one transaction, for which the writers of SQLite wait: 20,000 take it two seconds.
+# All messages are stored in one transaction, for which other writers of SQLite wait: 20,000 take two seconds.
 CONVERSATION_MESSAGES = _budget(
     "DOMINDS_CONVERSATION_MESSAGES", 20_000, "messages of one conversation", formerly="DOMINDS_TOLD_MESSAGES"
 )
 RECEIVE_SECONDS = _budget("DOMINDS_RECEIVE_SECONDS", 30, "seconds for a request to arrive")
 
 # -- Attachments -------------------------------------------------------------------------------------------------------
-# Anthropic takes 5,242,880 bytes of base64 an image, 8,000 pixels a side (2,000 where there are more than 20 images)
-# and 32 MB a request; the others take no less.
+# Anthropic takes images of 5,242,880 bytes in base64 and 8,000 pixels a side (2,000 if there are more than 20 images),
+# and requests of 32 MB. Other providers take no less.
 ATTACHMENT_BYTES = _budget("DOMINDS_ATTACHMENT_BYTES", 3_900_000, "bytes")
 ATTACHMENTS = _budget("DOMINDS_ATTACHMENTS", 10, "attachments in one message")
 IMAGE_PIXELS = _budget("DOMINDS_IMAGE_PIXELS", 8_000, "pixels a side")
-# Where the model's server states no bound of its own.
+# The bounds for servers that state none.
 REQUEST_IMAGES = _budget("DOMINDS_REQUEST_IMAGES", 20, "images in one request")
 REQUEST_IMAGE_BYTES = _budget("DOMINDS_REQUEST_IMAGE_BYTES", 20 * MEGABYTE, "bytes of images in one request")
 
@@ -101,18 +100,18 @@ REMOTE_IMAGES = _budget("DOMINDS_REMOTE_IMAGES_PER_MINUTE", 30, "images of one p
 REMOTE_IMAGE_BYTES = _budget("DOMINDS_REMOTE_IMAGE_BYTES", 30 * MEGABYTE, "bytes of one person's images in a minute")
 
 # -- Forks -------------------------------------------------------------------------------------------------------------
-# Copied inside the database, in one transaction, for which the writers of SQLite wait.
+# A fork is copied inside the database in one transaction, for which other writers of SQLite wait.
 FORK_ROWS = _budget("DOMINDS_FORK_ROWS", 100_000, "turns and archived messages")
 
 # -- Pages -------------------------------------------------------------------------------------------------------------
-# 50,000 characters of Markdown take a quarter of a second to render; a page has 40 turns.
+# Rendering 50,000 characters of Markdown takes a quarter of a second, and a page has 40 turns.
 TURN_CHARS = _budget("DOMINDS_TURN_CHARS", 50_000, "characters of one turn on a page")
 
 # -- Rewrites of the context -------------------------------------------------------------------------------------------
-# They are stored in one transaction; a window of a million tokens holds no more messages than that.
+# Archived units are stored in one transaction. A window of a million tokens holds no more messages than this.
 ARCHIVED_UNITS = _budget("DOMINDS_ARCHIVED_MESSAGES", 100_000, "messages at once")
 REWRITE_SECONDS = _budget("DOMINDS_REWRITE_SECONDS", 600, "seconds for one rewrite")
 
 # -- Push notifications ------------------------------------------------------------------------------------------------
-# Each question is sent to all of them.
+# Each question is sent to all browsers of a person.
 PUSH_BROWSERS = _budget("DOMINDS_PUSH_BROWSERS", 10, "browsers of one person")

@@ -1,7 +1,7 @@
 """The Celery application: ``celery -A dominds.celery worker --pool threads``.
 
-Celery only wakes. A message that is lost, late or doubled does no harm, so acknowledgement is early, nothing is retried
-forever and there is no result backend.
+Celery only delivers wake-ups. A lost, late or duplicate one does no harm, so messages are acknowledged early, nothing
+is retried forever, and there is no result backend.
 """
 
 import logging.config
@@ -9,10 +9,10 @@ import os
 import warnings
 from typing import Any
 
-# First: Celery's Django part, which gives connections back after each task, looks for this when the app is made.
+# Set before the app is made, since this makes Celery use its support for Django, which closes connections after a task.
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "dominds.settings")
-# And this when a worker starts: Django's checks would load every page, a fifth of the time that a start takes.
-# `up` and `prepare` check.
+# A worker would run Django's checks at its start, which load every page and take a fifth of the time. `prepare` checks
+# the installation instead.
 os.environ.setdefault("CELERY_SKIP_CHECKS", "1")
 
 from celery import Celery
@@ -27,11 +27,11 @@ from dominds.local import gate
 from dominds.worker import heartbeats
 from dominds.worker.canary import EVERY_SECONDS, Canary
 
-# The warning is about pickle, which is refused below; in a container every process is root.
+# Celery warns root because of pickle, which is refused below. In a container every process is root.
 warnings.filterwarnings("ignore", message="You're running the worker with superuser")
 
 app = Celery("dominds", set_as_current=True)
-app.set_default()  # "current" holds for this thread alone; wake-ups are sent from others
+app.set_default()  # ``set_as_current`` affects only this thread, but other threads send wake-ups
 app.conf.update(
     broker_url=settings.REDIS_URL,
     broker_transport="dominds.worker.redis_transport:Transport",
@@ -40,7 +40,7 @@ app.conf.update(
     task_store_errors_even_if_ignored=False,
     task_serializer="json",
     accept_content=["json"],
-    # Without these a frozen Redis blocks a web thread forever (Celery's default is no timeout). Seconds.
+    # Celery has no time-outs by default, so that a frozen Redis would block a web thread forever. In seconds.
     broker_transport_options={
         "socket_timeout": 3,
         "socket_connect_timeout": 2,
@@ -51,7 +51,7 @@ app.conf.update(
     broker_connection_timeout=2,
     broker_connection_retry_on_startup=True,
     broker_connection_max_retries=None,
-    # One more try mends a connection that a restarted Redis has closed; the sweeper mends the circuit.
+    # A second try succeeds if a restarted Redis had closed the connection. Otherwise the sweeper sends the wake-up.
     task_publish_retry=True,
     task_publish_retry_policy={"max_retries": 1, "interval_start": 0, "interval_step": 0, "interval_max": 0},
     task_acks_late=False,
@@ -59,7 +59,7 @@ app.conf.update(
     worker_cancel_long_running_tasks_on_connection_loss=False,
     worker_hijack_root_logger=False,
     worker_send_task_events=False,
-    worker_direct=True,  # a queue of each worker's own, for its canary
+    worker_direct=True,  # gives each worker a queue for its canary
     timezone="UTC",
 )
 app.autodiscover_tasks(["dialogs", *settings.EXTRAS])
@@ -67,7 +67,7 @@ app.autodiscover_tasks(["dialogs", *settings.EXTRAS])
 
 @app.task(name="dominds.worker.canary")
 def canary() -> None:
-    """Do nothing but arrive (see ``dominds.worker.canary``)."""
+    """Do nothing. The arrival of this task shows that the worker listens, see ``dominds.worker.canary``."""
 
 
 @worker_ready.connect
@@ -106,12 +106,12 @@ def watch_for_deafness(sender: Any, **_: Any) -> None:
 
 @worker_init.connect
 def start_telemetry(**_: Any) -> None:
-    """Start telemetry in workers, which make the model calls that spans are about."""
+    """Start telemetry in a worker, and wait until the database is prepared."""
     telemetry.start("dominds-worker")
-    gate.pass_through()  # all tasks are loaded by now
+    gate.pass_through()  # after all tasks are loaded
 
 
 @setup_logging.connect
 def use_django_logging(**_: Any) -> None:
-    """Log as the web process does, in place of Celery's own format."""
+    """Log in the same format as the web process, instead of Celery's."""
     logging.config.dictConfig(settings.LOGGING)

@@ -1,9 +1,8 @@
-"""Text of PDF and office documents, with the numbers of their pages, read in a process of its own whose memory and time
-are bounded.
+"""Text of PDF and office documents, with page numbers, read in a separate process with limits on memory and time.
 
     python -m dominds.documents KIND < FILE
 
-writes the text, or exits with 1 and writes what is wrong.
+writes the text. If the document cannot be read, it writes the reason and exits with 1.
 """
 
 import io
@@ -20,20 +19,20 @@ from dominds import waits
 from dominds.bounded_process import bound, environment
 
 OFFICE = {"word/document.xml": "docx", "xl/workbook.xml": "xlsx", "ppt/presentation.xml": "pptx"}
-MOST_CHARS = 400_000  # of a document's text, since a message has at most a million bytes
+MOST_CHARS = 400_000  # of a document's text: a message has at most a million bytes
 MEMORY = 640_000_000  # bytes of address space; a PDF of 3.9 MB with 600 pages took 210 MB
 CPU_SECONDS = 40
 SECONDS = 60.0
-AT_ONCE = BoundedSemaphore(2)  # documents that one web process reads at once
-PATIENCE_SECONDS = 20.0
+AT_ONCE = BoundedSemaphore(2)  # for the documents that one web process reads at once
+PATIENCE_SECONDS = 20.0  # the longest wait for the semaphore
 
 
 class UnreadableDocument(ValueError):
-    """An error about a document without readable text, in words that follow the document's name."""
+    """Raised for a document without readable text. The message continues a sentence that begins with its name."""
 
 
 def kind_of(content: bytes) -> str:
-    """Return the kind of a document by its content: pdf, docx, xlsx or pptx, or an empty text for any other file."""
+    """Return a document's kind by its content: pdf, docx, xlsx, pptx, or an empty text for any other file."""
     if content[:64].lstrip().startswith(b"%PDF-"):
         return "pdf"
     if not content.startswith(b"PK\x03\x04"):
@@ -41,11 +40,11 @@ def kind_of(content: bytes) -> str:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as archive:
             return next((OFFICE[name] for name in archive.namelist() if name in OFFICE), "")
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):  # the last for a version it does not know
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):  # the last for an unknown version of ZIP
         return ""
 
 
-@lru_cache(maxsize=4)  # a program sends its history, with its files, again and again
+@lru_cache(maxsize=4)  # programs send their history, with its files, in each request
 def text_of(content: bytes, kind: str) -> str:
     """Return the text of a document, which another process reads. Raises ``UnreadableDocument``."""
     waits.begin("the process that reads a document")
@@ -85,7 +84,7 @@ def _pdf(file: io.BytesIO) -> Iterator[tuple[str, str]]:
 
 
 def _docx(file: io.BytesIO) -> Iterator[tuple[str, str]]:
-    """Yield the pages as laid out when the document was last saved, or a single page without any layout."""
+    """Yield the pages by the page breaks that were stored when the document was last saved; one page without any."""
     from docx import Document
     from docx.table import Table
 
@@ -134,7 +133,7 @@ READERS: dict[str, Callable[[io.BytesIO], Iterator[tuple[str, str]]]] = {
 
 
 def read(content: bytes, kind: str) -> str:
-    """Return the text of a document with a line before each page. Raises ``UnreadableDocument``."""
+    """Return the text of a document, with a heading before each page. Raises ``UnreadableDocument``."""
     parts, size = list[str](), 0
     for name, text in READERS[kind](io.BytesIO(content)):
         if not text.strip():
@@ -150,7 +149,7 @@ def read(content: bytes, kind: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """Return the text without the characters that no text has."""
+    """Return the text without control characters, except for tabs and line ends."""
     return "".join(letter for letter in text.strip() if letter in "\n\t" or (letter >= " " and letter != "\x7f"))
 
 
@@ -166,7 +165,7 @@ def main(kind: str) -> int:
     except MemoryError:
         sys.stdout.write("takes too much memory to be read. Split it")
         return 1
-    except Exception:  # noqa: BLE001  a damaged file may raise anything of its library
+    except Exception:  # noqa: BLE001  the libraries may raise anything for a damaged file
         sys.stdout.write("is damaged, or of a kind that is not known. Save it again, and attach that")
         return 1
     return 0

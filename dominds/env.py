@@ -1,4 +1,4 @@
-"""Typed readers of the environment. A bad value stops the start and is named, with what was expected."""
+"""Typed readers of environment variables. A bad value stops the start with an error that says what was expected."""
 
 import os
 import re
@@ -69,7 +69,7 @@ def words(name: str, default: list[str]) -> list[str]:
 
 
 def servers(name: str, default: str) -> list[tuple[str, str]]:
-    """Return pairs of kind and address of model servers, from ``KIND=ADDRESS`` with commas between; ``off`` is none."""
+    """Return pairs of kind and address of model servers from ``KIND=ADDRESS,...``. The value ``off`` means none."""
     value = text(name, default)
     if value == "off":
         return []
@@ -80,10 +80,10 @@ def servers(name: str, default: str) -> list[tuple[str, str]]:
 
 
 def apps(name: str, ours: list[str], *, group: str) -> list[str]:
-    """Return the Django apps that a variable lists by name, or all of ours and of installed packages where it is unset.
+    """Return the Django apps that a variable lists by name. If it is unset, these are all of ours and of packages.
 
-    A package names its app in an entry point of ``group``. ``none`` stands for no app, and a ``-`` before every name
-    leaves those apps out.
+    A package names its app in an entry point of ``group``. The value ``none`` means no app. If every name has a ``-``
+    before it, all apps but these are returned.
     """
     own = {app.rpartition(".")[2]: app for app in ours}
     known = own | {entry.name: entry.value for entry in entry_points(group=group) if _is_there(entry, own)}
@@ -100,8 +100,9 @@ def apps(name: str, ours: list[str], *, group: str) -> list[str]:
 
 
 def _is_there(plugin: EntryPoint, own: dict[str, str]) -> bool:
-    """Check whether a package's app can be switched on, and log the reason if not. A fault in somebody else's package
-    must not prevent the start.
+    """Check whether a package's app can be imported, and write the reason to standard error if not.
+
+    A fault in somebody else's package must not prevent the start.
     """
     try:
         reason = "" if find_spec(plugin.value) else f"there is no module {plugin.value}"
@@ -123,7 +124,7 @@ def one_of(name: str, choices: tuple[str, ...], default: str) -> str:
 
 
 def folder(name: str, default: str, *, base: Path) -> Path:
-    """Return a folder's absolute path: as stated, from the working directory, or ``default`` below ``base``."""
+    """Return a folder's absolute path: the variable's, from the working directory, or ``default`` in ``base``."""
     given = text(name)
     path = Path(given).expanduser().resolve() if given else base / default
     try:
@@ -136,27 +137,32 @@ def folder(name: str, default: str, *, base: Path) -> Path:
 
 
 def make_folder(name: str, path: Path) -> None:
-    """Make a folder of ours unless it exists. A folder that cannot be written to stops the start with a sentence."""
+    """Make the folder unless it exists. Raises ``BadEnvironment`` if it cannot be made or written to."""
     try:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise BadEnvironment(name, str(path), f"a folder that can be made ({error.strerror})") from None
     try:
-        with TemporaryFile(dir=path):  # root may write anywhere, but not into a file system that is read-only
+        with TemporaryFile(
+            dir=path
+        ):  # permissions do not tell, since root has all but cannot write to a read-only disk
             pass
     except OSError as error:
         raise BadEnvironment(name, str(path), f"a folder that this user may write to ({error.strerror})") from None
 
 
 def make_named_folder(name: str, path: Path) -> None:
-    """Make the folder that a variable names and say so, which reveals a typing mistake. The default may be missing."""
+    """Make the folder that a variable names, and say so, in case the name has a typing error.
+
+    The default folder is not made.
+    """
     if text(name) and not path.exists():
         make_folder(name, path)
         sys.stderr.write(f"Made the folder {path}, since {name} names it and there was none.\n")
 
 
 def database(name: str, *, default: Path) -> dict[str, Any]:
-    """Return Django's settings for the database at a URL, or for an SQLite file at ``default`` without one."""
+    """Return Django's settings for the database at the variable's URL, or for an SQLite file if it is unset."""
     value = text(name)
     if not value:
         return {"ENGINE": FILE_ENGINE, "NAME": str(default)}
@@ -168,7 +174,7 @@ def database(name: str, *, default: Path) -> dict[str, Any]:
     if not described["NAME"]:
         raise BadEnvironment(name, f"{scheme}://...", "an address that ends in the database's name")
     if host := described.get("HOST"):
-        described["HOST"] = unquote(host)  # a Unix socket's folder comes as %2Fvar%2Frun...
+        described["HOST"] = unquote(host)  # the folder of a Unix socket is written as %2Fvar%2Frun...
     return described
 
 
@@ -182,7 +188,7 @@ def redis_url(name: str) -> str:
 
 
 def web_address(name: str) -> str:
-    """Return scheme and host of a site without a trailing slash, or an empty text if unset."""
+    """Return a site's address, scheme and host without a trailing slash, or an empty text if unset."""
     value = text(name).rstrip("/")
     if value and not re.fullmatch(r"https?://[\w.-]+(:\d+)?|https?://\[[\da-fA-F:]+\](:\d+)?", value):
         raise BadEnvironment(name, value, "an address such as https://dominds.example.org, without a path")
@@ -190,8 +196,9 @@ def web_address(name: str) -> str:
 
 
 def issuer(name: str) -> str:
-    """Return the address of an OpenID provider as the provider writes it, or an empty text if unset. Plain HTTP is
-    accepted on this machine alone.
+    """Return the issuer of an OpenID provider, unchanged, or an empty text if unset.
+
+    Plain HTTP is accepted only for this machine.
     """
     value = text(name)
     host = r"https://[\w.-]+(:\d+)?|http://(127\.0\.0\.1|localhost|\[::1\])(:\d+)?"
@@ -203,8 +210,10 @@ def issuer(name: str) -> str:
 
 
 def openid_providers(name: str) -> tuple[Registration, ...]:
-    """Return the OpenID providers at which this server is registered. ``NAME_ISSUER``, ``NAME_CLIENT_ID`` and so on
-    describe the first, and ``NAME_2_ISSUER`` to ``NAME_9_ISSUER`` further ones.
+    """Return the OpenID providers at which this server is registered.
+
+    ``NAME_ISSUER``, ``NAME_CLIENT_ID`` and so on describe the first, and ``NAME_2_ISSUER`` to ``NAME_9_ISSUER``
+    further ones.
     """
     for variable in os.environ:
         match = re.fullmatch(rf"{name}_(\d+)_\w+", variable)
@@ -243,7 +252,7 @@ def _openid_provider(prefix: str, number: int) -> Registration:
 
 
 def mail(name: str) -> dict[str, Any]:
-    """Return Django's settings of a mail server, or none if unset. ``smtp+tls`` stands for STARTTLS."""
+    """Return Django's settings for a mail server, or an empty mapping if unset. ``smtp+tls`` means STARTTLS."""
     value = text(name)
     if not value:
         return {}
@@ -258,7 +267,7 @@ def mail(name: str) -> dict[str, Any]:
 
 
 def mail_sender(name: str) -> str:
-    """Return the sender of mails: an address, or a name with the address in angle brackets."""
+    """Return the sender of mails, which is an address, or a name with the address in angle brackets."""
     value = text(name)
     if "@" not in parseaddr(value)[1]:
         raise BadEnvironment(name, value, "the address that mails come from, such as Dominds <dominds@example.org>")

@@ -8,7 +8,7 @@ import structlog
 
 from dominds.redaction import redact
 
-# Terminal escapes and other control characters could forge lines or colours; newline and tab stay.
+# Terminal escapes and other control characters, which could forge lines or colours. Newline and tab are allowed.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 SHARED_PROCESSORS: list[Any] = [
@@ -32,7 +32,7 @@ class SafeFormatter(structlog.stdlib.ProcessorFormatter):
 
 def json_formatter() -> SafeFormatter:
     """Return the formatter for production: one JSON object per line."""
-    # Without what the functions held: texts of dialogs, and keys that nobody has named as such.
+    # Local variables are left out: they hold texts of dialogs, and keys that cannot be recognised.
     frames = structlog.tracebacks.ExceptionDictTransformer(show_locals=False)
     return _formatter(structlog.processors.ExceptionRenderer(frames), structlog.processors.JSONRenderer())
 
@@ -75,10 +75,10 @@ def logging_config(style: str, level: str) -> dict[str, Any]:
         "loggers": {
             "django": {"handlers": [], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
-            # django-structlog logs each request, on a terminal only what went wrong; these would say it again.
+            # django-structlog logs each request, on a terminal only failures. Django's own logger would repeat them.
             "django_structlog.middlewares": {"level": "WARNING" if style == "console" else level},
             "django.request": {"level": "ERROR"},
-            # One line for each wake-up would bury the rest.
+            # These log a line for each wake-up.
             "celery.app.trace": {"level": "WARNING"},
             "celery.worker.strategy": {"level": "WARNING"},
             "httpx2": {"level": "WARNING"},

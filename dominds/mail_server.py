@@ -1,4 +1,4 @@
-"""The way to the mail server, with a bound on all that it takes to hand over one mail."""
+"""Django's mail backend, with a bound on the whole time of sending one mail."""
 
 import smtplib
 import socket
@@ -7,7 +7,7 @@ from django.core.mail.backends import smtp
 
 from dominds import waits
 
-TOTAL_SECONDS = 30.0  # ``EMAIL_TIMEOUT`` begins anew with every byte
+TOTAL_SECONDS = 30.0  # for a whole mail, since ``EMAIL_TIMEOUT`` restarts with every byte
 
 
 class _Bounded(smtplib.SMTP):
@@ -26,7 +26,7 @@ class _Bounded(smtplib.SMTP):
 
 
 class _BoundedOverTls(smtplib.SMTP_SSL, _Bounded):
-    """A connection whose TLS begins on the bounded socket."""
+    """A connection that starts TLS on the socket with the deadline."""
 
 
 class EmailBackend(smtp.EmailBackend):

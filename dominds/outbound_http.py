@@ -1,7 +1,8 @@
-"""Requests to addresses that a person typed into a page. Those in files and the environment are the operator's own.
+"""Requests to addresses that a person typed into a page. Addresses in files and the environment are trusted.
 
-A name is looked up once and the connection goes to what was found, so that a second look-up cannot lead elsewhere.
-There are no redirects, no proxies of the environment, and no way to this machine or its network unless that is allowed.
+A name is looked up once, and the connection goes to the checked result, so that a second look-up cannot lead elsewhere.
+Redirects and the environment's proxies are not followed. Addresses on this machine or in its network have to be
+allowed.
 """
 
 import http.client
@@ -26,13 +27,13 @@ LOOKUP_SECONDS = 10.0
 
 
 class Refused(ValueError):
-    """Raised for an address that must not be called. The message tells the reason to the person who typed it."""
+    """Raised for an address that must not be called. The message is for the person who typed it."""
 
 
 def check(
     url: str, *, allow_private: bool, allow_loopback: bool = False, timeout_seconds: float = LOOKUP_SECONDS
 ) -> tuple[list[Address], int]:
-    """Return each address that a request to ``url`` may go to, and the port. Raises ``Refused``."""
+    """Return the addresses that a request to ``url`` may go to, and the port. Raises ``Refused``."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -55,18 +56,18 @@ def check(
     return addresses, port
 
 
-# Model servers are called again and again by other clients: host names that were typed,
-# and whether private addresses are allowed.
+# The host names of model servers that were typed, and whether private addresses are allowed for each. Such servers are
+# called by other HTTP clients, which check by this table.
 _typed: dict[str, bool] = {}
 
 
 def guard(url: str, *, allow_private: bool) -> None:
-    """Have ``check_found`` apply the rules to the name in this typed address, wherever it will lead."""
+    """Make ``check_found`` and ``check_typed`` apply the rules to the host name of this typed address."""
     _typed[(urlsplit(url).hostname or "").lower()] = allow_private
 
 
 def check_found(host: str, addresses: Iterable[str]) -> None:
-    """Check the addresses that another client found for a typed name; other names pass. Raises ``Refused``."""
+    """Check the addresses that another client found for a name. Names that were not typed pass. Raises ``Refused``."""
     allow_private = _typed.get(host.lower())
     if allow_private is not None:
         for address in addresses:
@@ -74,21 +75,21 @@ def check_found(host: str, addresses: Iterable[str]) -> None:
 
 
 def check_typed(url: str) -> None:
-    """Check a typed address right before it is called. Raises ``Refused``."""
+    """Check an address right before it is called. Names that were not typed pass. Raises ``Refused``."""
     allow_private = _typed.get((urlsplit(url).hostname or "").lower())
     if allow_private is not None:
         check(url, allow_private=allow_private, allow_loopback=True)
 
 
 def _looked_up(host: str, port: int, seconds: float) -> Any:
-    """Return the addresses of a name. The resolver has no time limit, so it runs in a thread of its own."""
+    """Look up the addresses of a name in a separate thread, since the resolver has no time limit."""
     waits.begin(f"for the name {host}")
     answer: Future[Any] = Future()
 
     def look_up() -> None:
         try:
             answer.set_result(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM))
-        except Exception as error:  # noqa: BLE001  whoever waits raises it
+        except Exception as error:  # noqa: BLE001  the waiting thread raises it
             answer.set_exception(error)
 
     threading.Thread(target=look_up, name="name", daemon=True).start()
@@ -96,7 +97,7 @@ def _looked_up(host: str, port: int, seconds: float) -> Any:
 
 
 def _check_server(address: Address, *, allow_private: bool) -> None:
-    """Check the address of a model server, which may stand on this machine."""
+    """Check the address of a model server, which may be on this machine."""
     _check_address(address, allow_private=allow_private or range_of(address) is Range.LOOPBACK)
 
 
@@ -129,10 +130,9 @@ def get(
     allow_private: bool,
     allow_loopback: bool = True,
 ) -> tuple[int, bytes]:
-    """Return the status and at most ``most_bytes`` of the body. A model server may stand on this machine. Raises the
-    same errors as ``post``.
+    """Send a GET and return the status and at most ``most_bytes`` of the body. Raises the same errors as ``post``.
 
-    ``timeout_seconds`` bounds each wait, and the body as a whole.
+    ``timeout_seconds`` bounds the whole call. ``allow_loopback`` allows this machine, where model servers may run.
     """
     with _connection(url, timeout_seconds, allow_private=allow_private, allow_loopback=allow_loopback) as connection:
         answer, body = _answer(connection, "GET", url, headers), b""
@@ -154,7 +154,7 @@ def _answer(
 def _connection(
     url: str, timeout_seconds: float, *, allow_private: bool, allow_loopback: bool = False
 ) -> Iterator[http.client.HTTPConnection]:
-    """Connect to the first of the name's addresses that accepts a connection."""
+    """Connect to the first address of the host that accepts a connection."""
     ends_at = time.monotonic() + timeout_seconds
     addresses, port = check(
         url, allow_private=allow_private, allow_loopback=allow_loopback, timeout_seconds=timeout_seconds

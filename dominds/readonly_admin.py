@@ -1,6 +1,6 @@
-"""Read-only admin classes: people who may read all dialogs see these records, and nobody edits them.
+"""Read-only admin classes, for records that people who may read all dialogs see and nobody edits.
 
-Records of a dialog that its owner deleted are shown to superusers alone, until the dialog is purged.
+Records of a dialog that its owner deleted are shown only to superusers, until the dialog is purged.
 """
 
 from functools import reduce
@@ -18,12 +18,12 @@ SHOWN_CHARS = 120
 
 
 def sees_deleted(request: HttpRequest) -> bool:
-    """Check for a superuser, whom people ask to bring a deleted dialog back, or to purge it early."""
+    """Check for a superuser, who may restore deleted dialogs or purge them early."""
     return bool(request.user.is_active and request.user.is_superuser)
 
 
 class StaffReads:
-    """A mixin for rows that everybody who may read all dialogs sees, without a permission for each table."""
+    """A mixin for tables that everybody who may read all dialogs sees, without a permission for each table."""
 
     def has_module_permission(self, request: HttpRequest) -> bool:
         return bool(
@@ -46,9 +46,9 @@ class NoEdits(StaffReads):
 
 
 class Among(admin.SimpleListFilter):
-    """A filter that limits searches to the newest 10,000 rows of a list, unless somebody asks for all.
+    """A filter that limits searches to the newest 10,000 rows of a list, unless all are asked for.
 
-    Most columns have no index. The rows of one dialog are found by an index of theirs.
+    Most columns have no index. Searches for the rows of one dialog have one, and are not limited.
     """
 
     title, parameter_name = "looked through", "among"
@@ -63,7 +63,7 @@ class Among(admin.SimpleListFilter):
         return [] if self._edge is None else [(self.ALL, "all")]
 
     def choices(self, changelist: Any) -> Any:
-        """Show "the newest 10,000" in place of Django's "All", which stands for an unset filter."""
+        """Show "the newest 10,000" instead of Django's word for an unset filter, "All"."""
         newest, *others = super().choices(changelist)
         yield {**newest, "display": "the newest 10,000"}
         yield from others
@@ -97,7 +97,7 @@ def _narrows(request: HttpRequest) -> bool:
 
 
 class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not subscriptable when run
-    """An admin for tables that grow without end: no page reads a whole table."""
+    """An admin for tables that grow without end. None of its pages reads a whole table."""
 
     show_full_result_count = False
     list_per_page = 50
@@ -108,7 +108,7 @@ class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not s
         rows = super().get_queryset(request)
         if sees_deleted(request) or "dialog" not in {field.name for field in self.model._meta.fields}:
             return rows
-        # By a join, which a limit ends early.
+        # A join lets the database stop at the page's limit.
         return rows.filter(Q(dialog__removed_at=None) | Q(dialog__expires_at=None))
 
     def get_list_filter(self, request: HttpRequest) -> list[Any]:
@@ -117,7 +117,7 @@ class RecordAdmin(NoEdits, admin.ModelAdmin):  # type: ignore[type-arg]  # not s
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
     ) -> tuple[QuerySet[Any], bool]:
-        """Search an id as an id: Django's own search compares it as text, which no index knows."""
+        """Search for an id by its index. Django's own search would compare ids as text, without the index."""
         columns = [str(name) for name in self.get_search_fields(request)]
         ids = [name[1:] for name in columns if name.startswith("=")]
         if ids and (wanted := as_id(search_term)) is not None:

@@ -1,4 +1,4 @@
-"""Removal of secrets from text before it is logged or stored. It knows no Django."""
+"""Removal of secrets from text before it is logged or stored. This module does not import Django."""
 
 import os
 import re
@@ -21,14 +21,14 @@ _LABELLED = re.compile(
 )
 _SHAPED = re.compile(r"\b(?:sk|pk|rk|xai|gsk|dmk|ghp|hf)[-_][A-Za-z0-9_-]{12,300}|\bAIza[A-Za-z0-9_-]{30,60}")
 
-# Whoever has such a link answers in its person's name, or reads the dialog.
+# Links that let anybody answer in a person's name, or read a dialog.
 _LINK = re.compile(r"(?P<before>/by-mail/|/invited/[0-9]+/|/shared/[0-9a-f]{32}\.)[A-Za-z0-9_:%-]{10,500}")
 
-# What an OpenID provider sends a browser back with: a code that signs in.
+# The address to which an OpenID provider sends the browser, with a code that signs in.
 _CALLBACK = re.compile(r"(?P<before>/login/callback/(\d+/)?\?)[^\s\"\\]+")
 
-# What a match cannot be without, folded where the pattern ignores case: looking for it takes a tenth of a match's time,
-# and hardly any log line holds it.
+# Parts without which the patterns cannot match, in lower case if the pattern ignores case. Searching for them takes a
+# tenth of a match's time, and hardly any log line holds one.
 IN_LABELLED = ("author", "bearer", "key")
 IN_SHAPED = tuple("sk- sk_ pk- pk_ rk- rk_ xai- xai_ dmk- dmk_ ghp- ghp_ hf- hf_ AIza".split())
 
@@ -36,13 +36,13 @@ _remembered: set[str] = set()
 
 
 def remember(secret: str) -> None:
-    """Mask this value from now on wherever it appears in this process."""
+    """Mask this value from now on in every text that this process redacts."""
     if len(secret) >= SHORTEST_SECRET:
         _remembered.add(secret)
 
 
 def remember_environment() -> None:
-    """Remember the values of variables whose names say that they are secret, and passwords inside addresses."""
+    """Remember the values of environment variables with the name of a secret, and passwords in their addresses."""
     for name, value in os.environ.items():
         if not _SECRET_NAME.search(name.upper()):
             continue

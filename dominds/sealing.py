@@ -1,4 +1,4 @@
-"""Encryption, under the signing key, of secrets that people type into pages."""
+"""Encryption of secrets that people type into pages, under a key derived from the signing key."""
 
 from base64 import urlsafe_b64encode
 
@@ -9,7 +9,7 @@ from django.conf import settings
 
 
 class Unreadable(Exception):
-    """Raised for a secret that was sealed under a signing key which no longer exists."""
+    """Raised for a secret that was encrypted under a signing key which no longer exists."""
 
 
 def seal(secret: str) -> str:
@@ -17,7 +17,7 @@ def seal(secret: str) -> str:
 
 
 def unseal(sealed: str) -> str:
-    """Decrypt with the signing key, or an earlier one that ``SECRET_KEY_FALLBACKS`` names. Raises ``Unreadable``."""
+    """Decrypt by the signing key or one of ``SECRET_KEY_FALLBACKS``. Raises ``Unreadable``."""
     try:
         return _box().decrypt(sealed.encode()).decode()
     except InvalidToken as error:
@@ -29,6 +29,6 @@ def _box() -> MultiFernet:
 
 
 def _derive_key(key: str) -> bytes:
-    """Return a separate key, so that data signed under the signing key tells nothing about it."""
+    """Derive a separate key from a signing key, so that signed data reveals nothing about it."""
     hkdf = HKDF(algorithm=SHA256(), length=32, salt=None, info=b"dominds sealed secrets")
     return urlsafe_b64encode(hkdf.derive(key.encode()))

@@ -1,8 +1,8 @@
 """Settings of Dominds, from the environment.
 
-Two questions decide everything. Is there a database server? If not, this is the embedded default: an SQLite file, a
-Redis of our own, a signing key made at first start. Are all allowed hosts on this machine? If not, people come over a
-network, and the pages demand HTTPS.
+Two questions decide most defaults. Is there a database server? If not, this is the embedded default: an SQLite file, a
+Redis that ``up`` starts, and a signing key made at the first start. Are all allowed hosts on this machine? If not,
+people come over a network, and the pages demand HTTPS.
 """
 
 import logging
@@ -25,16 +25,16 @@ WORKSPACE_DIR = env.folder("DOMINDS_WORKSPACE_DIR", "workspace", base=HOME_DIR)
 
 # -- Database --------------------------------------------------------------------------------------
 SQLITE_OPTIONS = {
-    # Deferred transactions that read and then write fail at once under contention; immediate ones wait their turn.
+    # A deferred transaction that reads and then writes fails at once under contention. An immediate one waits its turn.
     "transaction_mode": "IMMEDIATE",
     "timeout": 20,  # seconds
-    # A turn changes few bytes of many pages, and the log takes each page whole:
-    # small ones, of a new file. 4 MB of log, as usual.
+    # A turn changes a few bytes on many pages, and the log stores whole pages, so a new file gets small ones. The log
+    # has 4 MB, as by default.
     "init_command": "PRAGMA page_size=1024; PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint=4096; PRAGMA "
     "synchronous=FULL;",
 }
-# A firewall that forgot a connection drops its packets: without these, both ends wait for hours. The server's own
-# end is bounded too, or a row would stay locked by a client that is gone.
+# If a firewall forgets a connection it drops its packets, and without these options both ends would wait for hours. The
+# server has them too, since a row would otherwise stay locked by a client that is gone.
 POSTGRESQL_OPTIONS = {
     "keepalives": 1,
     "keepalives_idle": waits.KEEPALIVE_IDLE,
@@ -43,7 +43,7 @@ POSTGRESQL_OPTIONS = {
     "tcp_user_timeout": waits.UNANSWERED_MILLISECONDS,
     "pool": {"min_size": 1, "max_size": env.number("DOMINDS_DB_POOL", default=16, minimum=1), "timeout": 5},
     "connect_timeout": 5,
-    # So that statements can be prepared: half of PostgreSQL's work was planning the same ones.
+    # Allows prepared statements: PostgreSQL spent half of its time on planning the same ones.
     "server_side_binding": True,
     "prepare_threshold": 3,
     "application_name": "dominds",
@@ -57,11 +57,11 @@ DATABASES: dict[str, dict[str, Any]] = {
     "default": {
         **_database,
         "ATOMIC_REQUESTS": False,
-        "CONN_MAX_AGE": 0,  # threads of an ASGI server come and go; the pool keeps the connections
+        "CONN_MAX_AGE": 0,  # threads of an ASGI server come and go, but the pool keeps the connections
         "OPTIONS": {**_database.get("OPTIONS", {}), **(SQLITE_OPTIONS if EMBEDDED else POSTGRESQL_OPTIONS)},
     }
 }
-# Whether to ask a server outside within a transaction raises: in tests. Elsewhere it is logged.
+# Whether waiting for a server outside while a transaction is open raises, as in tests. Otherwise it is logged.
 STRICT_WAITS = env.flag("DOMINDS_STRICT_WAITS", default=False)
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 env.make_folder("DOMINDS_DATA_DIR", DATA_DIR)
@@ -78,7 +78,7 @@ elif REDIS_URL_FILE.is_file():
 # -- Hosts and transport ---------------------------------------------------------------------------
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", list(LOOPBACK))
 LOOPBACK_ONLY = set(ALLOWED_HOSTS) <= set(LOOPBACK)
-# Exception of the loopback profile: plain HTTP, since nothing leaves the machine. DOMINDS_HTTPS overrides both ways.
+# If all hosts are on this machine, plain HTTP is used, since nothing leaves the machine. DOMINDS_HTTPS overrides this.
 HTTPS = env.flag("DOMINDS_HTTPS", default=not (LOOPBACK_ONLY or DEBUG))
 SECURE_SSL_REDIRECT = HTTPS
 SECURE_REDIRECT_EXEMPT = [r"^livez$", r"^readyz$"]  # probes come from inside, over plain HTTP
@@ -96,7 +96,7 @@ CSRF_COOKIE_SECURE = SESSION_COOKIE_SECURE = HTTPS
 CSRF_COOKIE_SAMESITE = SESSION_COOKIE_SAMESITE = "Lax"
 SESSION_COOKIE_HTTPONLY = True
 SESSION_COOKIE_AGE = 12 * 60 * 60  # seconds
-# A browser sends cookies to every port of a host: two instances on one machine would log each other out.
+# A browser sends a host's cookies to all of its ports, so that two instances on one machine would log each other out.
 if suffix := env.text("DOMINDS_COOKIE_SUFFIX"):
     SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = f"sessionid_{suffix}", f"csrftoken_{suffix}"
 
@@ -128,7 +128,7 @@ if not SECRET_KEY:
 SECRET_KEY_FALLBACKS = env.words("SECRET_KEY_FALLBACKS", [])
 
 # -- Applications ----------------------------------------------------------------------------------
-# Optional features, each an extension (see dialogs.extension): ours, and those of installed packages.
+# Optional features, each an extension (see dialogs.extension): ours first, then those of installed packages.
 OWN_EXTRAS = [
     f"dialogs.extras.{name}"
     for name in ("v1", "notices", "sso", "imports", "operations", "backups", "time_travel", "sharing", "teams")
@@ -180,7 +180,7 @@ MIDDLEWARE = [
 ]
 ROOT_URLCONF = "dominds.urls"
 ASGI_APPLICATION = "dominds.asgi.application"
-# Resolved by name: the ground floor imports no app.
+# Named as text, since the lowest layer imports no app.
 SOCKET_ROUTES = "dialogs.routing.websocket_urlpatterns"
 WARMUP = "dialogs.pages.warmup.warm_up_pages"
 TEMPLATES = [
@@ -231,20 +231,22 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "dominds.web.build.StampedStorage"},
 }
-WHITENOISE_USE_FINDERS = True  # the files of apps and packages as they are: nothing to collect, nothing to forget
-WHITENOISE_IMMUTABLE_FILE_TEST = r"/fonts/[^/]+\.[0-9a-f]{8}\.woff2$"  # a name with the file's hash
+WHITENOISE_USE_FINDERS = (
+    True  # serves the files of apps and packages where they are, so that nobody has to collect them
+)
+WHITENOISE_IMMUTABLE_FILE_TEST = r"/fonts/[^/]+\.[0-9a-f]{8}\.woff2$"  # names that contain the file's hash
 WHITENOISE_MIMETYPES = {".webmanifest": "application/manifest+json"}
-WHITENOISE_ALLOW_ALL_ORIGINS = False  # nobody else needs our files
+WHITENOISE_ALLOW_ALL_ORIGINS = False  # no other site needs our files
 COMPRESS_ANSWERS = env.flag("DOMINDS_COMPRESS", default=True)
-DATA_UPLOAD_MAX_MEMORY_SIZE = budgets.BODY_BYTES.most  # the largest body of /v1; smaller limits are the views'
-PROMETHEUS_EXPORT_MIGRATIONS = False  # asks the database at import
+DATA_UPLOAD_MAX_MEMORY_SIZE = budgets.BODY_BYTES.most  # the largest body of /v1; views have smaller limits
+PROMETHEUS_EXPORT_MIGRATIONS = False  # it would query the database at import
 PROMETHEUS_METRICS_EXPORT_PORT = None
 METRICS_TOKEN = env.text("DOMINDS_METRICS_TOKEN")
 
 # Whether addresses that staff type into a page may lie on this machine or in its network. See dominds.outbound_http.
 PRIVATE_WEBHOOKS = env.flag("DOMINDS_PRIVATE_WEBHOOKS", default=LOOPBACK_ONLY)
 
-# Where the page Connect a model looks for model servers.
+# The addresses at which the page that connects a model looks for servers.
 LOCAL_SERVERS = env.servers(
     "DOMINDS_LOCAL_SERVERS",
     "lmstudio=http://127.0.0.1:1234,ollama=http://127.0.0.1:11434,llamacpp=http://127.0.0.1:8080",
@@ -262,7 +264,8 @@ PRIVATE_IMAGES = env.flag("DOMINDS_PRIVATE_IMAGES", default=False)  # they may l
 
 # -- Push notifications of questions, to browsers that people subscribed -----------------------------------------------
 WEB_PUSH = env.flag("DOMINDS_WEB_PUSH", default=True)
-# Push services' addresses come from any person's browser, not from staff: nothing inside is called unless this says so.
+# Whether addresses of push services may lie on this machine or in its network. They come from any person's browser, not
+# only from staff.
 PRIVATE_PUSH = env.flag("DOMINDS_PRIVATE_PUSH", default=False)
 
 # -- Sign-in at OpenID providers, beside passwords. Without an issuer there is none ------------------------------------
@@ -274,12 +277,11 @@ WORKER_BEFORE = env.text("DOMINDS_WORKER_BEFORE")
 
 # -- Limits of the public contract; 0 switches one off ---------------------------------------------
 MESSAGES_PER_MINUTE = env.number("DOMINDS_MESSAGES_PER_MINUTE", default=120)  # per person
-# How long what a client does not store is kept; 0: forever.
+# How long dialogs are kept that a client asked not to store, and prompts beside a conversation; 0: forever.
 BRIEF_HOURS = env.number("DOMINDS_BRIEF_HOURS", default=24)
 RUNNING_DIALOGS = env.number("DOMINDS_RUNNING_DIALOGS", default=50)  # per person
 
-# Bounds of what comes from outside are read by dominds.budgets, which cannot complain:
-# a bad value stops the start here.
+# dominds.budgets reads the bounds on data from outside, and ignores bad values. They stop the start here.
 for _bound in budgets.ALL:
     env.number(_bound.setting, default=_bound.most, minimum=1)
 
@@ -292,4 +294,4 @@ LOGGING = logs.logging_config(
 )
 DJANGO_STRUCTLOG_CELERY_ENABLED = False
 DJANGO_STRUCTLOG_IP_LOGGING_ENABLED = False  # see dominds.web.middleware.note_address
-DJANGO_STRUCTLOG_REQUEST_CANCELLED_LOG_LEVEL = logging.INFO  # a browser that leaves a stream is no fault
+DJANGO_STRUCTLOG_REQUEST_CANCELLED_LOG_LEVEL = logging.INFO  # a browser that leaves a stream is no error

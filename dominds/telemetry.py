@@ -1,7 +1,7 @@
-"""OpenTelemetry, when the operator asks for it: OTEL_EXPORTER_OTLP_ENDPOINT names a collector and the packages of the
-``telemetry`` extra are installed. Otherwise every span here is OpenTelemetry's own no-op, which costs microseconds.
+"""OpenTelemetry, if OTEL_EXPORTER_OTLP_ENDPOINT names a collector and the packages of the ``telemetry`` extra are
+installed. Otherwise every span is OpenTelemetry's no-op, which costs microseconds.
 
-Spans carry names, numbers and kinds of error; never a prompt, an answer or an error's text.
+Spans hold names, numbers and kinds of error, but never a prompt, an answer or an error's text.
 """
 
 import importlib.util
@@ -20,14 +20,17 @@ log = structlog.get_logger(__name__)
 ENDPOINTS = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 PACKAGES = ("opentelemetry.sdk.trace", "opentelemetry.exporter.otlp.proto.http")
 INSTALL = "pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
-TRACEPARENT = "traceparent"  # the header of W3C's Trace Context, by which a span of another process is the parent
+TRACEPARENT = "traceparent"  # the header of W3C's Trace Context that names a parent span in another process
 _across = TraceContextTextMapPropagator()
 
 Value = str | int | float | bool | list[str]
 
 
 def start(service: str) -> bool:
-    """Send this process's spans under the name ``service``, or OTEL_SERVICE_NAME, and log whether it does."""
+    """Begin to send this process's spans, and return whether they are sent.
+
+    The service's name is OTEL_SERVICE_NAME, or else ``service``.
+    """
     if is_on():
         return True
     if not any(os.environ.get(name) for name in ENDPOINTS):
@@ -61,15 +64,15 @@ def _export(service: str) -> None:
 
 
 def is_on() -> bool:
-    """Check whether spans are kept, and so whether it is worth reading rows for them."""
+    """Check whether spans are sent, so that it is worth reading rows for them."""
     return not isinstance(trace.get_tracer("dominds"), NoOpTracer | ProxyTracer)
 
 
 @contextmanager
 def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False, parent: str = "") -> Iterator[Span]:
-    """Put a span around the block. An exception leaves only its type, since messages may quote people.
+    """Put a span around the block. Of an exception only the type is recorded, since messages may quote people.
 
-    ``parent`` is the ``traceparent`` of a span elsewhere; without one it is the span around this block.
+    ``parent`` is the ``traceparent`` of a span in another process. By default the parent is the present span.
     """
     kind = SpanKind.CLIENT if calls_out else SpanKind.INTERNAL
     with trace.get_tracer("dominds").start_as_current_span(
@@ -88,7 +91,7 @@ def span(name: str, attributes: Mapping[str, Value], *, calls_out: bool = False,
 
 
 def record(name: str, attributes: Mapping[str, Value], began: datetime, ended: datetime) -> None:
-    """Record a span of something that was over before, and took place in no process."""
+    """Record a span of something that has ended already, such as a wait that took place in no process."""
     tracer = trace.get_tracer("dominds")
     tracer.start_span(name, attributes=dict(attributes), start_time=_nanoseconds(began)).end(_nanoseconds(ended))
 
@@ -98,7 +101,7 @@ def _nanoseconds(moment: datetime) -> int:
 
 
 def traceparent() -> str:
-    """Return the present span as W3C's ``traceparent``; empty where none is kept."""
+    """Return the present span as W3C's ``traceparent``, or an empty text if there is none."""
     carrier: dict[str, str] = {}
     _across.inject(carrier)
     return carrier.get(TRACEPARENT, "")

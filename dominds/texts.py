@@ -1,7 +1,7 @@
-"""Builds of the translation catalogs in ``locale``: ``django.mo``, and the phrases of the scripts.
+"""Build of the files that are made from the translation catalogs: ``django.mo``, and the phrases of the scripts.
 
-A checkout builds them when it starts, and again when a catalog has changed. A wheel brings them. This module
-knows no Django: the build of the wheel runs this file alone.
+A checkout builds them when a process starts and a catalog has changed. A wheel contains them. This module does not
+import Django, since the build of the wheel runs it alone.
 """
 
 import json
@@ -10,11 +10,11 @@ from pathlib import Path
 
 import polib
 
-SCRIPTS = "static/js"  # the place that a catalog names for texts of scripts
+SCRIPTS = "static/js"  # the location of scripts' texts, as the catalogs name it
 
 
 def build(root: Path) -> None:
-    """Write each file below ``root`` that is missing or older than its catalog, in one step."""
+    """Write each file below ``root`` that is missing or older than its catalog. Each is replaced atomically."""
     for source in sorted((root / "locale").glob("*/LC_MESSAGES/django.po")):
         language = source.parents[1].name.lower().replace("_", "-")
         compiled, phrases = source.with_suffix(".mo"), root / SCRIPTS / f"phrases.{language}.js"
@@ -26,7 +26,7 @@ def build(root: Path) -> None:
 
 
 def phrases_of(catalog: polib.POFile) -> str:
-    """Return the translated texts of the scripts as a script that is loaded before them."""
+    """Return the translated texts of the scripts, as a script that pages load before the others."""
     texts = {
         entry.msgid: entry.msgstr
         for entry in catalog.translated_entries()

@@ -5,15 +5,15 @@ from urllib.parse import urlsplit
 
 from dominds.address_ranges import Range, range_of
 
-OWN_NETWORKS = (".local", ".lan", ".home", ".internal", ".localhost")  # endings of names that no public server has
+OWN_NETWORKS = (".local", ".lan", ".home", ".internal", ".localhost")  # no public server has a name with such an ending
 
 
 def with_scheme(address: str) -> str:
     """Complete an address that was typed without its scheme: ``http`` for this machine or a private network, ``https``
     for a public server.
 
-    A text that is no address, or could mean either, comes back unchanged: a single word, or a public server with a
-    port, to which a key might travel in the clear.
+    A text is returned unchanged if it is no address, or if the scheme is not certain: a single word, or a public server
+    with a port, to which ``http`` would send a key in the clear.
     """
     address = address.strip()
     if "://" in address:

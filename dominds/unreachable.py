@@ -2,7 +2,7 @@
 
 import re
 
-# By what OpenSSL, the C library and the clients above them write. The first that is found holds.
+# Patterns for messages of OpenSSL, the C library and HTTP clients. The first that is found decides.
 WORDS = (
     (
         r"WRONG_VERSION_NUMBER|RECORD_LAYER_FAILURE|PACKET_LENGTH_TOO_LONG|HTTP_REQUEST\b|UNKNOWN_PROTOCOL",
@@ -28,7 +28,7 @@ WORDS = (
 
 
 def plain_reason(said: str) -> str:
-    """Return the reason in plain words, or the original message if it is unknown here, without a full stop."""
+    """Return the reason in plain words, or the original message if it is not known. Neither ends with a full stop."""
     for pattern, words in WORDS:
         if found := re.search(pattern, said, re.DOTALL):
             return found.expand(words).rstrip(".")

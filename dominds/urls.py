@@ -1,4 +1,4 @@
-"""All addresses. The apps are named, not imported, since this is the lowest layer."""
+"""All addresses. Apps are named as text, since the lowest layer imports none."""
 
 from django.contrib import admin
 from django.urls import include, path

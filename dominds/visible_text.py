@@ -1,15 +1,14 @@
-"""Text in which everything can be seen: characters that could hide, or change how their neighbours
-read, are escaped."""
+"""Text without hidden characters: those that cannot be seen, or that change how others are read, are escaped."""
 
 import json
 import re
 import unicodedata
 
-MOST_MARKS = 4  # on one letter: more than any script needs, and few enough to leave the lines around it readable
+MOST_MARKS = 4  # marks on one letter: more than any script needs, and few enough not to cover other lines
 _OTHER = re.compile(r"[^ -~\n]+")
 _SEEN = frozenset("LNPS")
-_NOT_SEEN_ALL_THE_SAME = ("Nl", "No", "Sk", "Sm", "So")  # symbols: some are blank, others pass for punctuation
-# Default_Ignorable_Code_Point of Unicode 17, which the standard library does not know: letters and marks among it.
+_NOT_SEEN_ALL_THE_SAME = ("Nl", "No", "Sk", "Sm", "So")  # some symbols are blank, and others look like punctuation
+# Default_Ignorable_Code_Point of Unicode 17, which includes letters and marks. The standard library does not have it.
 _IGNORABLE = re.compile(
     "[\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f"
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
@@ -18,20 +17,20 @@ _BLANK = re.compile(rf"(?:[\s\u2800]|{_IGNORABLE.pattern})*")  # U+2800 is Brail
 
 
 def is_blank(text: str) -> bool:
-    """Check whether nothing of a text can be seen, such as a space without width."""
+    """Check whether a text has no visible character, but perhaps a zero-width space."""
     return _BLANK.fullmatch(text) is not None
 
 
 def visible(text: str) -> str:
-    r"""Return ``text`` with ``\uXXXX`` in place of everything but letters, digits, marks on a letter, punctuation,
-    currency signs, line feeds and plain spaces.
+    r"""Return ``text`` with most other characters as ``\uXXXX``: only letters, digits, marks on a letter, punctuation,
+    currency signs, line feeds and plain spaces are left.
     """
     return _OTHER.sub(lambda match: _visible(match[0], match.string[max(0, match.start() - 1) : match.start()]), text)
 
 
 def _visible(text: str, before: str) -> str:
     result: list[str] = []
-    marks = 0 if before.isalpha() else MOST_MARKS  # marks that the letter before still takes
+    marks = 0 if before.isalpha() else MOST_MARKS  # marks since the last letter; without a letter none is allowed
     for character in text:
         category = unicodedata.category(character)
         if category[0] == "M":

@@ -1,7 +1,8 @@
-"""Waiting for servers outside without holding what others need.
+"""Waiting for servers outside without holding resources that other threads need.
 
-Before a wait, whoever asks announces it, and whoever holds something scarce for the calling thread hands it back or
-complains. This module knows no Django; ``dominds.db.hand_back`` hands database connections back.
+Code announces a wait by ``begin``. Functions that were registered by ``before_each`` then release what the calling
+thread holds, or complain. ``dominds.db.hand_back`` registers one for database connections. This module does not import
+Django.
 """
 
 import os
@@ -10,34 +11,33 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
-KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_TRIES = 4, 2, 2  # seconds, seconds, times: a dead peer is known after 8 s
-UNANSWERED_MILLISECONDS = 8_000  # that what was sent may stay unacknowledged
+KEEPALIVE_IDLE, KEEPALIVE_EVERY, KEEPALIVE_TRIES = 4, 2, 2  # seconds, seconds, times: a dead peer is noticed after 8 s
+UNANSWERED_MILLISECONDS = 8_000  # for which sent data may stay unacknowledged
 
 _hand_back: list[Callable[[str], None]] = []
 
 
 def before_each(hand_back: Callable[[str], None]) -> None:
-    """Have a function called before each wait, on the waiting thread, with the name of the server."""
+    """Register a function that is called before each wait, on the waiting thread, with the name of the server."""
     if hand_back not in _hand_back:
         _hand_back.append(hand_back)
 
 
 def begin(what: str) -> None:
-    """Announce that this thread is about to wait for ``what``, a server outside."""
+    """Announce that this thread will now wait for ``what``, a server outside."""
     for hand_back in _hand_back:
         hand_back(what)
 
 
 class Deadline:
-    """A deadline that cuts one connection when its time is up, even while bytes still drip from it: its reader meets
-    the end.
+    """A deadline that shuts one connection down when its time is up, so that its reader finds the end of the stream.
 
-    It also holds for a socket that is wrapped for TLS later.
+    It works even while bytes arrive slowly, and for a socket that is wrapped for TLS later.
     """
 
     def __init__(self, seconds: float, connected: socket.socket) -> None:
         self.has_passed = False
-        self._socket = socket.socket(fileno=os.dup(connected.fileno()))  # TLS takes the other one over
+        self._socket = socket.socket(fileno=os.dup(connected.fileno()))  # a copy, since TLS takes over the original
         self._timer = threading.Timer(max(0.0, seconds), self._cut)
         self._timer.daemon = True
         self._timer.start()
@@ -55,7 +55,7 @@ class Deadline:
 
 @contextmanager
 def within(seconds: float, connected: socket.socket) -> Iterator[None]:
-    """Raise ``TimeoutError`` when the block has taken longer, whatever it has read."""
+    """Cut the connection once the block has taken so long, and raise ``TimeoutError``, whatever the block has read."""
     deadline = Deadline(seconds, connected)
     try:
         yield
@@ -70,7 +70,7 @@ def within(seconds: float, connected: socket.socket) -> Iterator[None]:
 
 
 def keepalive_options() -> dict[int, int]:
-    """Return the options by which TCP notices within 10 seconds that a peer is gone, or forgotten by a firewall."""
+    """Return the socket options by which TCP notices within 10 seconds that a peer, or a firewall's entry, is gone."""
     wanted = {
         "TCP_KEEPIDLE": KEEPALIVE_IDLE,
         "TCP_KEEPINTVL": KEEPALIVE_EVERY,

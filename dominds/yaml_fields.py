@@ -1,5 +1,4 @@
-"""The fields of files that people write: sound fields are used, and the others are reported by
-file, path and reason."""
+"""Readers of the fields in files that people write. Bad fields are reported with file, path and reason, and ignored."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,9 +18,9 @@ SHOWN_CHARS = 60
 class Severity(IntEnum):
     """The effect of a problem, worst first."""
 
-    UNUSABLE = 1  # makes the whole entry unusable
-    IGNORED = 2  # something that was meant does not hold
-    REMARK = 3  # nothing: it was written for people
+    UNUSABLE = 1  # the whole entry is unusable
+    IGNORED = 2  # the field is ignored
+    REMARK = 3  # no effect, since the field is for people
 
 
 SEVERITIES = {
@@ -35,8 +34,8 @@ SEVERITIES = {
 class Problem:
     """A part of a file that is not used, with the reason.
 
-    ``path`` leads to it inside the file. ``pattern`` is the path with ``*`` in place of names that people chose, and
-    problems of one pattern belong to one class.
+    ``path`` leads to it inside the file. ``pattern`` is the path with ``*`` for names that people chose. Problems of
+    one pattern belong to one class.
     """
 
     file: str
@@ -67,7 +66,7 @@ class ProblemClass:
 
 
 def classes_of(problems: Iterable[Problem]) -> list[ProblemClass]:
-    """Sum problems up, the worst first."""
+    """Group problems into classes, the worst first."""
     classes: dict[tuple[Severity, str, str], list[Problem]] = {}
     for problem in problems:
         key = (problem.severity, problem.file, problem.pattern or problem.path)
@@ -90,7 +89,7 @@ class Reading:
 
     @classmethod
     def of(cls, path: Path) -> "Reading":
-        """Begin with the file's document. ``usable`` is false for one that cannot be read; a missing one is empty."""
+        """Read a file. A missing file is empty; ``usable`` is false if the file cannot be read."""
         reading = cls(str(path))
         if not path.exists():
             return reading
@@ -109,7 +108,7 @@ class Reading:
         self.problems.append(Problem(self.file, path, reason, pattern, severity))
 
     def entries(self, value: Any, path: str) -> Iterator[tuple[str, Any]]:
-        """Return the entries of a mapping with their keys as text, since YAML reads some keys as numbers."""
+        """Yield the entries of a mapping with their keys as text, since YAML reads some keys as numbers."""
         if not isinstance(value, Mapping):
             if value is not None:
                 self.report(path, f"expected a mapping, found {quote_value(value)}")
@@ -128,9 +127,10 @@ class Reading:
         pattern: str = "",
         severities: Mapping[str, Severity] = MappingProxyType({}),
     ) -> dict[str, Any]:
-        """Return the sound fields of one entry. A field without a value counts as not stated.
+        """Return the sound fields of one entry, and report the others. A field without a value is left out.
 
-        ``pattern`` is the path without chosen names. ``severities`` names keys whose problems are more than ignored.
+        ``pattern`` is the path with ``*`` for chosen names. ``severities`` is that of each key's problems, by default
+        ``IGNORED``.
         """
         sound: dict[str, Any] = {}
         for key, item in self.entries(value, path or "the file"):
@@ -154,7 +154,7 @@ def quote_value(value: Any) -> str:
 
 
 def anything(value: Any) -> Any:
-    """Accept any value, for entries that are read on their own."""
+    """Accept any value, for entries that are checked elsewhere."""
     return value
 
 
@@ -220,7 +220,7 @@ def one_of(choices: Sequence[str]) -> Field:
 
 
 def amount(least: int, most: int) -> Field:
-    """Return a reader of money as it is written: 0.1 is a tenth, and not the nearest binary fraction."""
+    """Return a reader of money. It reads 0.1 as exactly a tenth, and not as the nearest binary fraction."""
 
     def read(value: Any) -> Decimal:
         if isinstance(value, bool) or not isinstance(value, int | float | Decimal) or not least <= value <= most:

@@ -1,5 +1,4 @@
-"""A reader of YAML files that people write, which trusts none of them: it bounds size, depth and aliases, and notices
-double keys."""
+"""A reader of YAML files that people write. It bounds size, depth and aliases, and reports duplicate keys."""
 
 import os
 from collections.abc import Iterator
@@ -12,30 +11,30 @@ import yaml
 MAX_FILE_BYTES = 256 * 1024
 MAX_ALIASES = 50
 MAX_DEPTH = 30
-MAX_NODES = 100_000  # counted with all aliases followed, since 50 of them can double a list fifty times
+MAX_NODES = 100_000  # with all aliases expanded, since 50 of them can double a list fifty times
 
 
-# libyaml's parser takes a fraction of the time of Python's, and each process reads the catalog at its start. Python's
-# takes some files that libyaml does not, and its errors say more: it has the last word.
+# libyaml's parser takes a fraction of the time of Python's, and each process reads the catalog at its start. If it
+# fails, Python's parser tries again: it takes some files that libyaml refuses, and its errors say more.
 _FAST: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class BadYaml(ValueError):
-    """Raised for a file that cannot be used at all. The text says why and where."""
+    """Raised for a file that cannot be used. The message says why and where."""
 
 
 @dataclass(frozen=True, slots=True)
 class YamlFile:
-    """A document, and the paths of keys that occur twice, of which the last one holds."""
+    """A document, and the paths of keys that occur twice in it. The last of such keys is used."""
 
     document: Any
     double_keys: tuple[str, ...] = ()
 
 
 def stamp_of(path: str | Path) -> tuple[int, int]:
-    """Return modification time in nanoseconds and size in bytes, which change with the file; (0, -1) without a file."""
+    """Return a file's modification time in nanoseconds and its size in bytes; (0, -1) if there is no file."""
     try:
-        value = os.stat(path)  # noqa: PTH116  asked several times for each generation, and a Path costs as much again
+        value = os.stat(path)  # noqa: PTH116  runs several times in each generation, and a Path would double the cost
     except OSError:
         return 0, -1
     return value.st_mtime_ns, value.st_size
@@ -92,11 +91,11 @@ def _check_events(content: bytes, loader: Any) -> None:
 
 
 def _expanded_nodes(node: yaml.Node | None, known: dict[int, int]) -> int:
-    """Count the nodes that a walk would visit. Each shared node is counted once and remembered."""
+    """Count the nodes that a walk would visit. ``known`` caches the counts of nodes by id, since aliases share them."""
     if not isinstance(node, yaml.CollectionNode):
         return 1
     if id(node) not in known:
-        known[id(node)] = MAX_NODES + 1  # holds while we are inside it: a node that contains itself has no end
+        known[id(node)] = MAX_NODES + 1  # while we are inside: a node that contains itself is endless
         children = [part for item in node.value for part in (item if isinstance(item, tuple) else (item,))]
         known[id(node)] = 1 + sum(_expanded_nodes(child, known) for child in children)
     return known[id(node)]

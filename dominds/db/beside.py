@@ -1,4 +1,4 @@
-"""Migration operations that run beside writers of a table."""
+"""Migration operations that do not lock out the writers of a table."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ from django.db import migrations
 
 
 class AddIndexBeside(migrations.AddIndex):
-    """An index for a migration that is not atomic. What an aborted attempt left behind is removed first."""
+    """Adds an index concurrently, in a migration that is not atomic. The remains of an aborted attempt are removed."""
 
     def database_forwards(self, app_label: str, schema_editor: Any, from_state: Any, to_state: Any) -> None:
         if schema_editor.connection.vendor != "postgresql":

@@ -1,7 +1,7 @@
 """Bounds for lists that grow without end.
 
-Counting them, skipping a million rows, or searching all for a word takes as long as reading them. Pages show the
-newest 10,000 and lead on from there, and what no index knows is searched for among as many.
+Counting a list, skipping a million rows, or searching without an index takes as long as reading the list. So pages show
+the newest 10,000 rows with a link to older ones, and such searches are limited to as many.
 """
 
 from typing import Any
@@ -36,15 +36,15 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
         return (rows if self.counts_in_order else rows.order_by())[: MOST_ROWS + 1].count()
 
     def __init__(self, rows: QuerySet[Any], *others: Any, shown: QuerySet[Any] | None = None, **named: Any) -> None:
-        """Take ``shown``: the same rows in the same order, with everything that a page shows, but without a search."""
+        """Paginate ``rows``. ``shown`` has the columns of a page: the same rows in the same order, without a search."""
         super().__init__(rows, *others, **named)
         self._shown = rows if shown is None else shown
 
     def page(self, number: int | str) -> "Page[Any]":
-        """Find the page's rows by their keys alone first.
+        """Return a page. Its keys are read first, and then its rows by their keys.
 
-        With all columns and joins, PostgreSQL would rather read a whole table in the order of a page than the few
-        rows of one old dialog.
+        Asked for all columns and joins at once, PostgreSQL would read a whole table in the order of the page instead of
+        the few rows of one old dialog.
         """
         rows, number = self.object_list, self.validate_number(number)
         if not isinstance(rows, QuerySet):
@@ -55,16 +55,15 @@ class BoundedPaginator(Paginator):  # type: ignore[type-arg]  # not subscriptabl
 
 
 class CountedInOrder(BoundedPaginator):
-    """Pages of rows counted in their order, which alone leads PostgreSQL to the index that ends early."""
+    """Pages of rows that are counted in their order, so that PostgreSQL uses the index of that order."""
 
     counts_in_order = True
 
 
 class NewestFirst(BoundedPaginator):
-    """Pages of rows in the falling order of one column, from its value ``until`` on downward.
+    """Pages of rows in the descending order of one column, from its value ``until`` on.
 
-    ``older`` is where the next 10,000 begin: the value of the row after these, which may share it with some of
-    them.
+    ``older`` is the value at which the next 10,000 begin: that of the row after these, which some of these may share.
     """
 
     def __init__(self, rows: QuerySet[Any], per_page: int, column: str = "pk", until: str = "", **named: Any) -> None:
@@ -84,7 +83,7 @@ class NewestFirst(BoundedPaginator):
 
 
 def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
-    """Return the value that an address names, or None where no row can have it."""
+    """Return a column's value from its text in an address, or None if no row can have it."""
     options = rows.model._meta
     field = options.pk if column == "pk" else options.get_field(column)
     try:
@@ -94,7 +93,7 @@ def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
 
 
 def edge_of_newest(rows: QuerySet[Any], column: str) -> Any:
-    """Return the 10,000th greatest value of an indexed column, or None where there are fewer rows."""
+    """Return the 10,000th greatest value of an indexed column, or None if there are no more rows than that."""
     keys = rows.order_by(f"-{column}").values_list(column, flat=True)
     results = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
     return results[0] if len(results) > 1 else None

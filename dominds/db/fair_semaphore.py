@@ -1,11 +1,11 @@
-"""A semaphore that serves whoever has waited longest."""
+"""A semaphore whose waiting threads are served in order."""
 
 import threading
 from collections import deque
 
 
 class FairSemaphore:
-    """Places for threads, handed over in the order of waiting, with a line for threads that may go first."""
+    """A semaphore for threads, which get places in the order of arrival. A second line goes before the first."""
 
     def __init__(self, places: int) -> None:
         self._free = places
@@ -18,10 +18,10 @@ class FairSemaphore:
         return self._free
 
     def take(self, seconds: float = -1, *, before_others: bool = False) -> bool:
-        """Wait for a place, at most this long (-1: forever), and return whether there was one."""
+        """Wait for a place, at most so many seconds (-1: forever), and return whether there was one."""
         line = self._going_before if before_others else self._waiting
         with self._guard:
-            if self._free:  # then nobody waits
+            if self._free:  # a place is only free while no thread waits
                 self._free -= 1
                 return True
             mine = threading.Lock()
@@ -31,7 +31,7 @@ class FairSemaphore:
             return True
         with self._guard:
             if mine not in line:
-                return True  # it came just now
+                return True  # the place was handed over after the time-out
             line.remove(mine)
         return False
 

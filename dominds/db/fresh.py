@@ -1,8 +1,8 @@
-"""The tables of a new database, made as the models have them.
+"""Creation of the tables of a new database, directly from the models.
 
-All migrations, one after the other, take 4 s of CPU, four fifths of it to draw up models that are altered again. What
-they would leave is known: the models, as `makemigrations --check` says, and no rows. A database that has any table is
-upgraded by its migrations.
+Running all migrations takes 4 s of CPU, four fifths of it for models that later migrations alter. Their result is
+known: the tables of the models, as `makemigrations --check` ensures, and no rows. A database that has any table is
+upgraded by migrations.
 """
 
 from django.apps import apps
@@ -10,11 +10,14 @@ from django.core.management.sql import emit_post_migrate_signal
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.db.migrations.executor import MigrationExecutor
 
-LOCK = 0x646F6D  # any number of our own, by which two processes on PostgreSQL wait for each other
+LOCK = 0x646F6D  # the number of an advisory lock, by which two processes on PostgreSQL wait for each other
 
 
 def lay(alias: str = DEFAULT_DB_ALIAS) -> bool:
-    """Make all tables and note the migrations as done, in one transaction, unless there is a table; return whether."""
+    """Make all tables and record all migrations as applied, in one transaction, if the database has no table.
+
+    Returns whether the tables were made.
+    """
     connection = connections[alias]
     if connection.introspection.table_names():
         return False

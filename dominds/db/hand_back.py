@@ -1,7 +1,6 @@
-"""Gives this thread's database connections back before it waits for a server outside.
+"""Release of a thread's database connections before it waits for a server outside.
 
-Sixteen calls that wait for a silent host would otherwise hold all connections of a process, and every page of everybody
-would fail.
+Otherwise sixteen calls that wait for a silent host would hold all connections of a process, and every page would fail.
 """
 
 import structlog
@@ -12,11 +11,11 @@ log = structlog.get_logger(__name__)
 
 
 class HeldTransaction(AssertionError):
-    """An error about a transaction that is open while a server outside is asked."""
+    """Raised if a transaction is open while a server outside is asked."""
 
 
 def hand_back(what: str) -> None:
-    """Close this thread's idle connections. An open transaction is a fault of ours: raised in tests, or else logged."""
+    """Close this thread's idle connections. An open transaction is an error of ours: raised in tests, else logged."""
     for connection in connections.all(initialized_only=True):
         if any(not vars(block).get("_from_testcase") for block in connection.atomic_blocks):
             if settings.STRICT_WAITS:

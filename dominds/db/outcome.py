@@ -1,6 +1,6 @@
-"""The outcome of a change after a database error: undone, or unknown where the reply to a commit was lost.
+"""The outcome of a change after a database error: undone, or unknown if the reply to a commit was lost.
 
-Both database engines mix this in. Code that serves a request compares ``changes_so_far`` before and after.
+Both database engines inherit from this. Code that serves a request compares ``changes_so_far`` before and after.
 """
 
 from typing import Any
@@ -10,15 +10,15 @@ from django.db.utils import DatabaseErrorWrapper
 from django.utils.functional import cached_property
 
 LOCKED_OUT = ("55P03", "40P01")  # PostgreSQL's codes for a lock that was not free in time, and for a deadlock
-SHUTDOWNS = "57P"  # PostgreSQL's codes for a server that ends: one may come in place of the reply to a commit
+SHUTDOWNS = "57P"  # PostgreSQL's codes for a server that shuts down: one may replace the reply to a commit
 
 
 class OutcomeUnknown(OperationalError):
-    """Raised when no reply came to a commit, or to a statement outside a transaction, so it may have been stored."""
+    """Raised if no reply came to a commit, or to a statement outside a transaction: the change may be stored."""
 
 
 class CountsChanges:
-    """A ``DatabaseWrapper`` that counts what it has committed, and tells a lost reply from a refusal."""
+    """A ``DatabaseWrapper`` that counts its commits, and distinguishes a lost reply from a refusal."""
 
     changes = 0
 
@@ -32,7 +32,10 @@ class CountsChanges:
 
 
 class _TellsLostReplies(DatabaseErrorWrapper):
-    """Django's translation of a driver's errors. A statement inside a transaction is undone, whatever became of it."""
+    """Translates a driver's errors as Django does, and raises ``OutcomeUnknown`` for a lost reply.
+
+    Inside a transaction the outcome is known: whatever happened to a statement, it is undone.
+    """
 
     wrapper: Any
 
@@ -47,13 +50,13 @@ class _TellsLostReplies(DatabaseErrorWrapper):
 
 
 def _is_refusal(error: Any) -> bool:
-    """Check whether the database refused the change, for a reason. One that falls silent may have committed."""
+    """Check whether the database refused the change with an error code. If it fell silent, it may have committed."""
     code = getattr(error, "sqlstate", None)
     return bool(code and not code.startswith(SHUTDOWNS)) or getattr(error, "sqlite_errorcode", None) is not None
 
 
 def is_locked_out(error: BaseException) -> bool:
-    """Check whether a change was given up because of a lock that somebody else holds."""
+    """Check whether a change failed because of a lock that another transaction holds."""
     return isinstance(error, OperationalError) and getattr(error.__cause__, "sqlstate", "") in LOCKED_OUT
 
 

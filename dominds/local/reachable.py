@@ -1,4 +1,6 @@
-"""Checks that the database and the Redis of the settings can be used, with a sentence for whoever starts Dominds."""
+"""Checks that the database and the Redis of the settings can be used, with a sentence for the person who starts
+Dominds.
+"""
 
 import time
 from collections.abc import Callable
@@ -9,24 +11,25 @@ from django.core.exceptions import ImproperlyConfigured
 from dominds import env
 
 WAIT_SECONDS = 5.0  # long enough for a server that is starting
-TRY_SECONDS = 2  # bounds one attempt
+TRY_SECONDS = 2  # the time-out of one attempt
 UNDEFINED_TABLE = "42P01"  # one of PostgreSQL's error codes
 
 
 class Unreachable(ImproperlyConfigured):
-    """A server that the settings name does not answer, or accepts no connection from here."""
+    """Raised if a server that the settings name does not answer, or accepts no connection from here."""
 
 
 def require_servers() -> None:
-    """Return once database and Redis answer. Raises ``Unreachable`` after 5 s: parts that run keep trying, but a wrong
-    address never begins to work.
+    """Return once database and Redis answer. Raises ``Unreachable`` after 5 s for each.
+
+    Running parts keep trying, but at a start a wrong address is more likely.
     """
     require_database()
     require_redis()
 
 
 def require_database() -> None:
-    """Check the database. SQLite needs no check, since opening the file says what is wrong."""
+    """Check the database. SQLite needs no check, since opening the file fails with a good message."""
     from django.db import connection
 
     if connection.vendor == "postgresql" and (reason := _reason_after_waiting(_database_reason)):
@@ -47,7 +50,7 @@ def require_redis() -> None:
 
 
 def database_sentence(error: Exception) -> str:
-    """Return what keeps the database from being used, or an empty text where a traceback tells more."""
+    """Explain why the database cannot be used; empty if a traceback tells more."""
     from django.db import connection
 
     sqlstate = getattr(error.__cause__, "sqlstate", None)
@@ -85,7 +88,7 @@ def _reason_after_waiting(ask: Callable[[], str]) -> str:
 
 
 def _database_reason() -> str:
-    """Return the server's own words on why it accepts no connection. The pool only says that none came."""
+    """Return the server's reason for accepting no connection. The pool would only say that there is none."""
     import psycopg
     from django.db import connection
 

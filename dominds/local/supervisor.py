@@ -1,6 +1,6 @@
-"""Supervision of the parts on one machine: starting them, starting again what dies, stopping them all together.
+"""Supervision of the parts on one machine: they are started, restarted when they die, and stopped together.
 
-``Supervisor.run`` is the whole story. It knows commands and not Django; ``up`` decides what the parts are.
+``Supervisor.run`` is the place to start reading. ``up`` decides what the parts are.
 """
 
 import os
@@ -20,7 +20,7 @@ MAX_DEATHS = 3  # deaths of one part within DEATH_WINDOW_SECONDS that stop every
 DEATH_WINDOW_SECONDS = 60.0
 TICK_SECONDS = 0.1
 KEPT_LINES = 20  # newest lines of each part, shown when it keeps dying
-# Stopping. The threads pool of Celery ends on TERM only when every task has; QUIT ends it at once.
+# At TERM Celery's thread pool waits for every task, but QUIT ends it at once.
 QUIT_AFTER_SECONDS = 5.0
 KILL_AFTER_SECONDS = 8.0
 LAST_PART_SECONDS = 1.0
@@ -28,16 +28,16 @@ LAST_PART_SECONDS = 1.0
 
 @dataclass(frozen=True)
 class Part:
-    """A part to run. Its command is asked for at each start, so that a part may get a new name each time."""
+    """A part to run. ``command`` is called at each start, so that a part may get a new name each time."""
 
     name: str
     command: Callable[[], Sequence[str]]
     environment: Mapping[str, str] = field(default_factory=dict)
-    #: Called when it has died, before it is started again, to clean up behind it. Must not wait for anything.
+    #: Called after it has died and before it is restarted, to clean up. It must not wait for anything.
     after_death: Callable[[], object] | None = None
-    #: Stopped after the others, which still need it.
+    #: Whether it is stopped after the others, which need it until then.
     stops_last: bool = False
-    #: Its output is kept for the day it dies, and not shown.
+    #: Whether its output is shown only if it keeps dying.
     quiet: bool = False
 
 
@@ -52,7 +52,7 @@ class Running:
 
 
 class PartKeepsDying(Exception):
-    """A part died for the third time within a minute."""
+    """Raised when a part died for the third time within a minute."""
 
     def __init__(self, running: Running) -> None:
         code = running.process.returncode
@@ -65,7 +65,7 @@ class PartKeepsDying(Exception):
 
 
 class Supervisor:
-    """A supervisor, which runs parts until told to stop, in the main thread, whose death the children notice."""
+    """Runs parts until it is told to stop. It must run in the main thread, with which its children die."""
 
     def __init__(self, environment: Mapping[str, str], folder: Path, say: Callable[[str], None]) -> None:
         self.environment = dict(environment)
@@ -77,10 +77,10 @@ class Supervisor:
         self._saying = threading.Lock()
 
     def run(self, each_tick: Callable[[], None] = lambda: None) -> None:
-        """Watch the parts until a signal asks to stop, then stop them.
+        """Watch the parts until a signal asks to stop, and then stop them.
 
-        1. A part that has ended is started again, and what it left behind is cleaned up.
-        2. A third death within a minute ends everything with ``PartKeepsDying``.
+        1. A part that has ended is cleaned up and started again.
+        2. A third death of one part within a minute ends everything with ``PartKeepsDying``.
         3. ``each_tick`` is called ten times a second.
         """
         try:
@@ -102,7 +102,7 @@ class Supervisor:
         return self.adopt(part, self._spawn(part))
 
     def adopt(self, part: Part, process: Process) -> Running:
-        """Watch a process that runs already. ``part`` says how to start it again."""
+        """Watch a process that runs already. ``part`` tells how to restart it."""
         running = Running(part, process)
         self._read(running)
         self.running.append(running)
@@ -113,10 +113,10 @@ class Supervisor:
 
     def _bury(self, running: Running) -> None:
         """Start a dead part again, unless it has died too often."""
-        signal_group(running.process, signal.SIGKILL)  # children that it left
+        signal_group(running.process, signal.SIGKILL)  # ends children that it left
         running.deaths.append(time.monotonic())
         if len(running.deaths) == MAX_DEATHS and running.deaths[-1] - running.deaths[0] < DEATH_WINDOW_SECONDS:
-            time.sleep(TICK_SECONDS)  # let its last lines arrive
+            time.sleep(TICK_SECONDS)  # its last lines may still arrive
             raise PartKeepsDying(running)
         self.say(f"{running.part.name} ended (code {running.process.returncode}); starting it again")
         if running.part.after_death:
@@ -125,7 +125,7 @@ class Supervisor:
         self._read(running)
 
     def _read(self, running: Running) -> None:
-        """Pass a part's output on, from a thread of its own."""
+        """Pass on a part's output, in a separate thread."""
         threading.Thread(target=self._pass_on, args=(running, running.process), daemon=True).start()
 
     def _pass_on(self, running: Running, process: Process) -> None:
@@ -165,7 +165,7 @@ class Supervisor:
 
 
 def _end(processes: Sequence[Process], quit_after: float, kill_after: float) -> None:
-    """End processes with growing force: TERM, then QUIT, then KILL, each so many seconds after the first signal."""
+    """End processes by TERM, then QUIT, then KILL, so many seconds after the first signal."""
     for process in processes:
         signal_group(process, signal.SIGTERM)
     if not wait_all(processes, quit_after):
@@ -179,7 +179,7 @@ def _end(processes: Sequence[Process], quit_after: float, kill_after: float) -> 
 
 
 def say(line: str) -> None:
-    """Print a line at once. A reader that has gone (``up | head``) must not stop the product."""
+    """Print a line at once. A reader that has closed the pipe, as in ``up | head``, must not stop the product."""
     try:
         os.write(1, f"{line}\n".encode())
     except OSError:

@@ -1,6 +1,6 @@
 """``dominds up`` runs the whole product on this machine until Ctrl-C.
 
-This process only waits for others, so it imports no Django, which saves 150 MB.
+This process only waits for others, so it does not import Django, which saves 150 MB.
 """
 
 import errno
@@ -25,17 +25,17 @@ from dominds.local.supervisor import Part, PartKeepsDying, Supervisor, say
 HELP = "Start the embedded parts, migrations, web and worker, which sweeps; Ctrl-C or SIGTERM stops them all."
 DEFAULT_PORT = 8000
 LARGEST_PORT = 65_535
-DEFAULT_CONCURRENCY = 1_000  # threads of the worker, started as needed: one for each answer under way
-LARGEST_SOCKET_FRAME = 65_536  # bytes a browser may send; long prompts go by POST
+DEFAULT_CONCURRENCY = 1_000  # threads of the worker, one for each running answer; they are started as needed
+LARGEST_SOCKET_FRAME = 65_536  # bytes that a browser may send; long prompts go by POST
 SOCKET_LIFE_SECONDS = 12 * 60 * 60
-ASKED_EVERY_SECONDS = 0.1  # between two questions, until it answers
+ASKED_EVERY_SECONDS = 0.1  # the pause between two questions to /readyz, until it answers
 ANSWER_SECONDS = 30
-BYTECODE_ROOM_BYTES = 200_000_000  # several times the memory that it takes
+BYTECODE_ROOM_BYTES = 200_000_000  # free space that bytecode needs: several times its size
 NOBODY_ADMINISTERS = 3  # exit code of `prepare --exit-code`
 
 
 class CannotStart(SystemExit):
-    """Dominds cannot start. The reason goes to standard error, and the exit code is 1."""
+    """Ends the process because Dominds cannot start. The reason goes to standard error, and the exit code is 1."""
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -60,7 +60,7 @@ def add_port(parser: ArgumentParser) -> None:
 
 
 def whole_number(least: int, most: int | None = None) -> Callable[[str], int]:
-    """Return a reader of an option's value, as ``type`` of argparse."""
+    """Return a reader of an option's value, for ``type`` of argparse."""
     bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
 
     def read(value: str) -> int:
@@ -76,11 +76,11 @@ def port_of(given: int | None) -> int:
 
 
 def run(host: str, port: int | None, concurrency: int) -> None:
-    """Start everything, restart what dies, stop everything together.
+    """Start everything, restart parts that die, and stop everything together.
 
-    1. One Dominds in a data folder, with a Redis of its own unless one is named.
-    2. Web and worker load their code while the database is prepared, and wait at the gate.
-    3. They are watched until a signal asks to stop.
+    1. Lock the data folder, and start a Redis unless one is named.
+    2. Start web and worker, which load their code and wait at the gate while the database is prepared.
+    3. Watch them until a signal asks to stop.
     """
     port = port_of(port)
     refuse_open_host(host)
@@ -109,11 +109,10 @@ def run(host: str, port: int | None, concurrency: int) -> None:
 
 
 def kept_bytecode(environment: Mapping[str, str], folder: Path) -> dict[str, str]:
-    """Let Python write bytecode into the data folder where it must not write it beside the sources, as in many
-    containers.
+    """Return variables by which Python writes bytecode into the data folder if it may not write it beside the sources.
 
-    Otherwise each part would compile everything that it imports at each start, which takes 2.5 s of CPU. A disk that is
-    nearly full is left alone, since Python leaves truncated files there, and no later start would get past them.
+    In many containers each part would otherwise compile all that it imports at each start, which takes 2.5 s of CPU. If
+    the disk is nearly full nothing is written: Python would leave truncated files, at which later starts would fail.
     """
     if not environment.get("PYTHONDONTWRITEBYTECODE") or environment.get("PYTHONPYCACHEPREFIX"):
         return {}
@@ -128,7 +127,7 @@ def kept_bytecode(environment: Mapping[str, str], folder: Path) -> dict[str, str
 
 
 def refuse_open_host(host: str) -> None:
-    """Refuse to listen on a network before the settings name the hosts by which people come."""
+    """Refuse to listen on a network unless ``ALLOWED_HOSTS`` names the hosts by which people come."""
     if host in ("127.0.0.1", "localhost", "::1") or env.text("ALLOWED_HOSTS"):
         return
     raise CannotStart(
@@ -157,7 +156,7 @@ def refuse_busy_port(host: str, port: int) -> None:
 
 @contextmanager
 def alone_in(folder: Path) -> Iterator[None]:
-    """Hold the data folder, since two supervisors in one folder would free each other's work."""
+    """Lock the data folder, since two supervisors in one folder would free each other's leases."""
     with (folder / "up.lock").open("w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -170,7 +169,7 @@ def alone_in(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def own_redis(supervisor: Supervisor) -> Iterator[None]:
-    """Run an embedded Redis, and tell its address to the parts and to commands that run beside them."""
+    """Run an embedded Redis, and tell its address to the parts and to other commands."""
 
     def start(command: list[str]) -> Process:
         return spawn(command, os.environ, subprocess.PIPE, HOME_DIR)
@@ -191,7 +190,7 @@ def own_redis(supervisor: Supervisor) -> Iterator[None]:
 
 
 def prepare(supervisor: Supervisor) -> bool:
-    """Prepare the database in a process that gives its memory back, and return whether there is an administrator."""
+    """Prepare the database in a separate process, which frees its memory. Return whether there is an administrator."""
     command = [sys.executable, "-m", "dominds", "prepare", "--exit-code", "--redis"]
     process = spawn(command, supervisor.environment, subprocess.PIPE, HOME_DIR)
     assert process.stdout is not None
@@ -206,7 +205,7 @@ def prepare(supervisor: Supervisor) -> bool:
 # -- the parts -------------------------------------------------------------------------------------
 
 
-# Each can be started alone on another machine by the same command; the sweeper by ``dominds sweep``.
+# Each part can also run alone on another machine: ``dominds web``, ``dominds worker`` and ``dominds sweep``.
 
 
 def web_command(host: str, port: int) -> list[str]:
@@ -224,7 +223,7 @@ def web_command(host: str, port: int) -> list[str]:
 
 
 def worker_part(concurrency: int) -> Part:
-    """Return the worker, which also sweeps. Each start has a new name, and frees the leases under the name before."""
+    """Return the worker, which also sweeps. At each start it gets a new name, and frees the leases of the last one."""
     names = [""]
 
     def command() -> list[str]:
@@ -240,15 +239,15 @@ def new_worker_name() -> str:
 
 def worker_command(name: str, concurrency: int) -> list[str]:
     worker = [sys.executable, "-m", "dominds.worker", "--concurrency", str(concurrency), "-n", f"{name}@%h"]
-    # env: the worker itself learns its name, which it writes into the leases that it takes.
+    # ``env`` tells the worker its name, which it writes into its leases.
     return ["env", f"DOMINDS_WORKER={name}", *worker]
 
 
-# -- the word that it is ready ---------------------------------------------------------------------
+# -- the announcement ------------------------------------------------------------------------------
 
 
 class Announcement:
-    """A line that says once where Dominds is, as soon as it answers there."""
+    """The line that tells the address of Dominds, once it answers there."""
 
     def __init__(self, host: str, port: int, administered: bool) -> None:
         self.host = "127.0.0.1" if host in ("0.0.0.0", "localhost") else host  # nosec B104: only compared
@@ -258,8 +257,9 @@ class Announcement:
         self.administered = administered
 
     def make(self, ending: Event) -> None:
-        """Print the line once Dominds answers. Questions are asked one at a time, since unanswered ones would pile up
-        and keep a busy server busy.
+        """Print the line once Dominds answers.
+
+        Only one question is asked at a time, since unanswered ones would pile up and keep a busy server busy.
         """
         while not ending.wait(ASKED_EVERY_SECONDS):
             if self._answers():
@@ -269,7 +269,7 @@ class Announcement:
                 return
 
     def _answers(self) -> bool:
-        """Ask for readiness over a plain socket: an HTTP library loads TLS, which takes more memory than all else."""
+        """Ask for readiness over a plain socket. An HTTP library loads TLS, which takes more memory than the rest."""
         try:
             with (
                 socket.create_connection((self.host, self.port), timeout=ANSWER_SECONDS) as server,

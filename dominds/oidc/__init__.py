@@ -1,1 +1,1 @@
-"""Sign-in at an OpenID provider, independent of any web framework."""
+"""Sign-in at an OpenID provider, without a web framework."""

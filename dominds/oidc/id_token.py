@@ -1,6 +1,6 @@
 """Verification of ID tokens (OpenID Connect Core 1.0, 3.1.3.7).
 
-This is a module of its own so that PyJWT is loaded only where people sign in.
+This is a separate module, so that PyJWT is loaded only when somebody signs in.
 """
 
 import secrets
@@ -8,11 +8,11 @@ from typing import Any
 
 import jwt
 
-# The library trusts the kinds of what it reads, such as numbers in a key and the seconds of a time.
+# PyJWT does not check the types of values in a key or a token, and so may raise any of these.
 MISREAD = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
-LEEWAY_SECONDS = 60  # between the provider's clock and ours
+LEEWAY_SECONDS = 60  # by which the provider's clock may differ from ours
 MOST_SUBJECT_CHARS = 255  # OpenID Connect Core 1.0, section 2
-# Never HS*, whose key is the client secret, nor none.
+# The accepted algorithms, with the type of key for each. HS* (by the client secret) and "none" are left out on purpose.
 KEY_TYPES = {
     "RS256": "RSA",
     "RS384": "RSA",
@@ -28,15 +28,15 @@ KEY_TYPES = {
 
 
 class Untrusted(Exception):
-    """The token proves nothing. The message says why, for the log."""
+    """Raised for a token that proves nothing. The message gives the reason for the log."""
 
 
 class UnknownKey(Untrusted):
-    """The token's key id and algorithm belong to no key of the provider, or to several."""
+    """Raised if no key of the provider, or more than one, has the token's key id and algorithm."""
 
 
 def verify(token: str, keys: Any, *, issuer: str, client_id: str, nonce: str) -> dict[str, Any]:
-    """Return the claims of a token under one of these JSON Web Keys. Raises ``Untrusted``."""
+    """Verify a token by one of these JSON Web Keys, and return its claims. Raises ``Untrusted``."""
     try:
         header = jwt.get_unverified_header(token)
         key = _key(keys, header)

@@ -19,10 +19,10 @@ from dominds.llm.http import event_loop
 from dominds.llm.json_text import NotJson, parse
 from dominds.oidc.registration import Registration, SignInFailed
 
-DEADLINE_SECONDS = 12  # bounds everything that one step asks of the provider, with the look-up of its name
-KEPT_SECONDS = 3600  # the provider's addresses and keys
-FRESH_SECONDS = 30  # keys that are younger are not fetched again for a token under an unknown one
-MOST_BYTES = 1_000_000  # bytes of one answer
+DEADLINE_SECONDS = 12  # for all requests of one step to the provider, including the look-up of its name
+KEPT_SECONDS = 3600  # lifetime of the cached addresses and keys of the provider
+FRESH_SECONDS = 30  # if a token's key is unknown, cached keys older than this are fetched again
+MOST_BYTES = 1_000_000  # of one answer
 OK, BAD_REQUEST, FORBIDDEN, CONFLICT, SERVER_FAULT = 200, 400, 403, 409, 500  # HTTP
 
 Answer = TypeVar("Answer")
@@ -30,7 +30,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A sign-in under way, known only to the browser that began it."""
+    """An unfinished sign-in, known only to the browser that began it."""
 
     state: str = field(default_factory=lambda: secrets.token_urlsafe(32))
     nonce: str = field(default_factory=lambda: secrets.token_urlsafe(32))
@@ -55,7 +55,7 @@ def address_at_provider(registration: Registration, attempt: Attempt, redirect_u
 
 
 def claims_for(registration: Registration, attempt: Attempt, code: str, redirect_uri: str) -> dict[str, Any]:
-    """Return the provider's claims about the person for whom it gave this code; ``iss`` and ``sub`` name them.
+    """Exchange a code for the provider's claims about the person, whom ``iss`` and ``sub`` identify.
 
     Raises ``SignInFailed``.
     """
@@ -69,17 +69,17 @@ def _challenge(verifier: str) -> str:
 def _run(registration: Registration, asking: Coroutine[Any, Any, Answer]) -> Answer:
     try:
         return event_loop.LOOP.run(asyncio.wait_for(asking, DEADLINE_SECONDS))
-    except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is one
+    except (aiohttp.ClientError, OSError) as error:  # a TimeoutError is an OSError
         raise registration.away(f"{type(error).__name__}: {error}") from error
 
 
-# -- What is asked of the provider -------------------------------------------------------------------------------------
+# -- Requests to the provider ------------------------------------------------------------------------------------------
 
-_kept: dict[str, tuple[float, dict[str, Any]]] = {}  # documents by address, used on the loop's thread alone
+_kept: dict[str, tuple[float, dict[str, Any]]] = {}  # cached documents by address, used only on the event loop's thread
 
 
 async def _document(registration: Registration) -> Mapping[str, str]:
-    """Return the provider's description of itself, with its addresses."""
+    """Return the provider's discovery document, with its addresses."""
     result = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
     if not registration.names(str(result.get("issuer"))):
         raise registration.misbehaviour(f"the provider calls itself {str(result.get('issuer'))[:200]!r}")
@@ -100,7 +100,7 @@ async def _claims(registration: Registration, attempt: Attempt, code: str, redir
         return claims
     headers = {"Authorization": f"Bearer {tokens.get('access_token')}"}
     status, more = await _ask(registration, "GET", endpoint, headers=headers)
-    if status != OK or more.get("sub") != claims["sub"]:  # it may be another person's (Core, 5.3.2)
+    if status != OK or more.get("sub") != claims["sub"]:  # the answer may be about another person (Core, 5.3.2)
         raise registration.misbehaviour(f"user info: {status}, or of another subject")
     return more | claims
 
@@ -118,7 +118,7 @@ async def _tokens(
     identity, secret = registration.client_id, registration.client_secret
     methods = document.get("token_endpoint_auth_methods_supported")
     if not isinstance(methods, list) or "client_secret_basic" in methods:
-        # Both are encoded before they are joined (RFC 6749, 2.3.1).
+        # RFC 6749, 2.3.1: both are URL-encoded before they are joined.
         headers["Authorization"] = aiohttp.encode_basic_auth(quote(identity, safe=""), quote(secret, safe=""))
     else:
         form |= {"client_id": identity, "client_secret": secret}
@@ -136,7 +136,7 @@ async def _tokens(
 async def _verify(
     registration: Registration, document: Mapping[str, Any], token: str, attempt: Attempt
 ) -> dict[str, Any]:
-    """Return the claims of an ID token. The provider's keys are fetched again for a token under an unknown key."""
+    """Return the claims of an ID token. If its key is unknown, the provider's keys are fetched again."""
     from dominds.oidc.id_token import UnknownKey, Untrusted, verify
 
     for most_seconds in (KEPT_SECONDS, FRESH_SECONDS):
@@ -162,7 +162,7 @@ async def _kept_json(registration: Registration, address: str, most_seconds: flo
 
 
 async def _ask(registration: Registration, method: str, address: str, **more: Any) -> tuple[int, dict[str, Any]]:
-    """Return the status and the JSON object of an answer."""
+    """Send a request, and return the answer's status and its JSON object."""
     async with event_loop.LOOP.session().request(method, address, allow_redirects=False, **more) as answer:
         body = bytearray()
         while piece := await answer.content.readany():

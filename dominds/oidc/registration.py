@@ -1,4 +1,4 @@
-"""The OpenID providers at which this server is registered. Settings load this module, so it imports nothing large."""
+"""Registrations of this server at OpenID providers. Settings load this module, so it imports nothing large."""
 
 from dataclasses import dataclass, field
 
@@ -6,7 +6,7 @@ BAD_GATEWAY = 502  # HTTP
 
 
 class SignInFailed(Exception):
-    """Raised when nobody was signed in. The text is for the person; ``reason`` is for the log and holds no secret."""
+    """Raised if a sign-in failed. The message is for the person; ``reason`` is for the log and holds no secret."""
 
     def __init__(self, text: str, reason: str, status: int = BAD_GATEWAY) -> None:
         super().__init__(text)
@@ -15,10 +15,10 @@ class SignInFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A registration, on which the operators of the provider and of this server have agreed.
+    """The registration of this server at one OpenID provider.
 
-    ``name`` stands on the button. ``number`` is its number in the environment, and from 2 on a part of the redirect
-    address.
+    ``name`` stands on the button. ``number`` is that in the environment variables. From 2 on it is also a part of the
+    redirect address.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Registration:
     number: int = 1
 
     def names(self, issuer: str) -> bool:
-        """Check whether this issuer is the provider; a slash at the end makes no difference."""
+        """Check whether this is the provider's issuer. A slash at the end makes no difference."""
         return self.issuer.rstrip("/") == issuer.rstrip("/")
 
     def away(self, reason: str) -> SignInFailed:

@@ -1,9 +1,9 @@
-"""A bound on socket handshakes under way at once.
+"""A bound on concurrent socket handshakes.
 
-After a restart all pages come back within seconds. When all were taken in together, each took longer than a browser
-waits for a handshake (ten seconds). So pages left and came again, and the server was busy with those that had left: of
-2,000 pages, 195 were back after three minutes. A connection that would wait too long is therefore refused soon, and
-tries again later.
+After a restart all pages reconnect within seconds. Without a bound, each handshake took longer than a browser waits for
+it (ten seconds), so that pages gave up and tried again while the server worked on handshakes that had been given up: of
+2,000 pages, 195 were back after three minutes. So a connection that would wait too long is refused soon, and tries
+again later.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ def admit(application: Application) -> Application:
 
         async def forward(message: Any) -> None:
             await send(message)
-            give_back()  # accepted, or closed
+            give_back()  # the first message accepts or closes the socket, which ends the handshake
 
         try:
             await application(scope, receive, forward)

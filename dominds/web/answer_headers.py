@@ -1,5 +1,4 @@
-"""Headers that OpenAI's clients read in every answer: its id, as in the log, and the rest of a limit, where one
-applies."""
+"""Headers that OpenAI's clients read in every answer: the request's id, as in the log, and the rest of a rate limit."""
 
 from contextvars import ContextVar
 
@@ -14,23 +13,25 @@ _left: ContextVar[tuple[int, int] | None] = ContextVar("left_of_limit", default=
 
 
 def note_limit(per_minute: int, used: int) -> None:
-    """Note a limit for the answer's headers. ``used`` counts the requests of the last minute, this one included."""
+    """Note a rate limit for the answer's headers. ``used`` counts the requests of the last minute, with this one."""
     _left.set((per_minute, max(0, per_minute - used)))
 
 
 @sync_only_middleware
 def with_headers(get_response: Handler) -> Handler:
-    """Add the headers, as a middleware behind the one that gives requests their ids."""
+    """Add the headers. This middleware must run after the one that gives requests their ids."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
-        before = _left.set(None)  # threads go on to other requests
+        before = _left.set(None)  # a thread's earlier request may have left its limit here
         try:
             response = get_response(request)
             if request_id := get_contextvars().get("request_id"):
                 response["X-Request-Id"] = str(request_id)
             if left := _left.get():
                 response["X-RateLimit-Limit-Requests"], response["X-RateLimit-Remaining-Requests"] = map(str, left)
-                response["X-RateLimit-Reset-Requests"] = "1m0s"  # all count again once the newest is a minute old
+                response["X-RateLimit-Reset-Requests"] = (
+                    "1m0s"  # the limit is whole again a minute after the last request
+                )
             return response
         finally:
             _left.reset(before)

@@ -1,8 +1,8 @@
 """Django's ASGI handler with one change of thread for each request.
 
-Django's own handler sends its signals, the middlewares, the view and the end of the answer to a thread one after
-another, and makes and ends a thread for each request. Here a whole request runs in one go on a lasting thread, as under
-WSGI. Asynchronous views, and the streams of responses, run on the loop.
+Django's own handler sends its signals, the middlewares, the view and the end of the answer to a thread one by one, and
+starts a thread for each request. Here a whole request runs at once on a thread of a pool, as under WSGI. Asynchronous
+views and streams of responses run on the event loop.
 """
 
 import asyncio
@@ -19,12 +19,12 @@ from django.db import connections
 from django.http import FileResponse, HttpResponseBase
 from django.urls import set_script_prefix
 
-# As many as it takes: a request to an asynchronous view keeps its thread until that has answered.
+# Enough threads for all requests: one to an asynchronous view keeps its thread until the view has answered.
 _threads = ThreadPoolExecutor(max_workers=1000, thread_name_prefix="requests")
 
 
 def get_application() -> "OneThreadHandler":
-    """Set Django up and return its application, in place of Django's ``get_asgi_application``."""
+    """Set up Django and return its application. This replaces Django's ``get_asgi_application``."""
     django.setup(set_prefix=False)
     return OneThreadHandler()
 
@@ -37,7 +37,7 @@ class OneThreadHandler(ASGIHandler):
         self.load_middleware(is_async=False)
 
     async def handle(self, scope: Any, receive: Any, send: Any) -> None:
-        """Answer the request, unless the client leaves before."""
+        """Answer the request, unless the client disconnects before."""
         try:
             body = await self.read_body(receive)
         except RequestAborted:
@@ -47,12 +47,12 @@ class OneThreadHandler(ASGIHandler):
         try:
             await asyncio.wait((answering, leaving), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            answering.cancel()  # neither does anything to a task that is done
+            answering.cancel()  # has no effect on a task that is done
             leaving.cancel()
             await asyncio.wait((answering, leaving))
             body.close()
         if not leaving.cancelled():
-            leaving.exception()  # it left: nobody is there to be told
+            leaving.exception()  # retrieved and ignored: the client has disconnected
         if not answering.cancelled():
             answering.result()
 
@@ -69,10 +69,10 @@ class OneThreadHandler(ASGIHandler):
                 await sync_to_async(response.close)()
 
     def _respond(self, scope: Any, request: Any) -> HttpResponseBase:
-        """Answer on a thread. A whole response is closed here, which ends the request."""
+        """Make the response, on a thread of the pool. If it does not stream it is closed, which ends the request."""
         request_started.send(sender=self.__class__, scope=scope)
         response = self.get_response(request)
-        response._handler_class = self.__class__  # type: ignore[attr-defined]  # whose signal tells the end
+        response._handler_class = self.__class__  # type: ignore[attr-defined]  # the sender of ``request_finished``
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
         if response.streaming:

@@ -1,4 +1,4 @@
-"""The build that this process serves: a short hash of its version and its static files."""
+"""The build that this process serves, named by a short hash of its version and its static files."""
 
 import hashlib
 from pathlib import Path
@@ -19,7 +19,7 @@ def build_of(folders: list[Path]) -> str:
 
 
 def folders() -> list[Path]:
-    """Return the folders with the product's static files, those of each extension among them."""
+    """Return the folders of the product's static files, including those of extensions."""
     own = [Path(config.path, "static") for config in apps.get_app_configs() if config.name in settings.EXTRAS]
     return [*(Path(folder) for folder in settings.STATICFILES_DIRS), *own]
 
@@ -28,7 +28,7 @@ BUILD = build_of(folders())
 
 
 class StampedStorage(StaticFilesStorage):
-    """Static files whose addresses contain the build, so that no page of a new build runs a script of an old one."""
+    """Static files with the build in their addresses, so that no page of a new build runs an old, cached script."""
 
     def url(self, name: str | None) -> str:
         return f"{super().url(name)}?v={BUILD}"

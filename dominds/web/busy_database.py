@@ -1,4 +1,4 @@
-"""Answers while the database is busy or away: 503 with what is known, and a second try for requests that only read."""
+"""Answers while the database is busy or away: status 503, and a second try for requests that only read."""
 
 import sys
 import time
@@ -17,8 +17,8 @@ from dominds.web.middleware import Handler
 
 log = structlog.get_logger(__name__)
 
-RETRY_SECONDS = 5  # after which a database that was unavailable is worth asking again
-AGAIN_WITHIN_SECONDS = 6.0  # a read that failed later than this has kept its person waiting long enough
+RETRY_SECONDS = 5  # after which clients should ask again
+AGAIN_WITHIN_SECONDS = 6.0  # a read that took longer until it failed is not tried again
 READS = ("GET", "HEAD")
 DISK_FULL = "53100"  # PostgreSQL's code for a full disk
 AWAY = (OperationalError, InterfaceError)
@@ -31,7 +31,7 @@ UNKNOWN = (
 
 
 def is_known(request: HttpRequest, error: BaseException) -> bool:
-    """Check whether this request has certainly changed nothing, because it only reads or committed nothing."""
+    """Check whether this request has certainly changed nothing, since it only reads or has committed nothing."""
     if request.method in READS:
         return True
     before = getattr(request, "changes_before", None)
@@ -44,7 +44,7 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def mark_unavailable(response: HttpResponse) -> HttpResponse:
-    """Set the status 503 and the time to come again, and mark the response for ``retry_reads``."""
+    """Set the status 503 and the header ``Retry-After``, and mark the response for ``retry_reads``."""
     response.status_code = 503
     response["Retry-After"] = str(RETRY_SECONDS)
     response.database_was_away = True  # type: ignore[attr-defined]
@@ -53,7 +53,7 @@ def mark_unavailable(response: HttpResponse) -> HttpResponse:
 
 @sync_only_middleware
 def retry_reads(get_response: Handler) -> Handler:
-    """Repeat a read once if the database was away for a moment, which nobody needs to hear of."""
+    """Repeat a read once if the database was away, since that may last only a moment."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         began = time.monotonic()
@@ -69,7 +69,7 @@ def retry_reads(get_response: Handler) -> Handler:
 
 
 def page(request: HttpRequest) -> HttpResponse:
-    """Return the page for an error in a view or middleware, for which Django asks while it handles the error."""
+    """Return the page for an error in a view or middleware. Django calls this while it handles the error."""
     error = sys.exc_info()[1]
     if error is None or not isinstance(error, AWAY):
         return server_error(request)

@@ -15,14 +15,13 @@ KINDS = frozenset(
     "application/javascript application/json application/manifest+json image/svg+xml "
     "text/css text/html text/javascript text/markdown text/plain".split()
 )
-LEAST_BYTES = 200  # below this gzip's header outweighs what it saves: Django's own bound
+LEAST_BYTES = 200  # Django's bound: a shorter answer would hardly shrink
 
 
 class CompressedAnswers(GZipMiddleware):
-    """A middleware that compresses answers of views, except for streams, since a piece inside a compressor reaches
-    nobody.
+    """Compresses answers of views, except for streams, since a compressor holds pieces back.
 
-    Django adds up to 100 random bytes to each answer, so that its length does not reveal whether a guess has met a
+    Django adds up to 100 random bytes to each answer, so that its length does not reveal whether somebody guessed a
     secret of the page (BREACH).
     """
 
@@ -38,8 +37,8 @@ class CompressedAnswers(GZipMiddleware):
 
 
 def compress_file(request: HttpRequest, response: HttpResponse) -> None:
-    """Compress a static file once for everybody who asks for it."""
-    is_whole = response.status_code == 200  # excludes ranges, and the answer that the file has not changed
+    """Compress the answer with a static file. The compressed content is cached."""
+    is_whole = response.status_code == 200  # excludes parts of a file, and the answer that it has not changed
     if (
         not settings.COMPRESS_ANSWERS
         or not is_whole
@@ -58,6 +57,6 @@ def _is_worth_it(response: HttpResponseBase) -> bool:
     return response.get("Content-Type", "").partition(";")[0] in KINDS
 
 
-@lru_cache(maxsize=256)  # more than there are files
+@lru_cache(maxsize=256)  # there are fewer files
 def _compress(content: bytes) -> bytes:
     return gzip.compress(content, mtime=0)

@@ -1,4 +1,4 @@
-"""Patches of Daphne: socket messages of any size go out at once, and requests must arrive within a time and a size."""
+"""Patches of Daphne: socket messages of any size are sent at once, and requests are limited in time and size."""
 
 import json
 import sys
@@ -7,10 +7,11 @@ from typing import Any
 
 from dominds import budgets
 
-# Seconds for a request, head and body, and one more for every ``BYTES_PER_SECOND`` bytes of it.
+# A request, head and body, has so many seconds to arrive, and one more for each BYTES_PER_SECOND bytes: a long body may
+# come over a slow line, but not at a byte a second.
 RECEIVE_SECONDS = budgets.RECEIVE_SECONDS.most
-BYTES_PER_SECOND = 32_768  # so that a long body may come over a slow line, and a byte a second may not
-IDLE_SECONDS = 60  # between two requests of a connection, as Twisted has it before the first; so proxies keep theirs
+BYTES_PER_SECOND = 32_768
+IDLE_SECONDS = 60  # between two requests of a connection, so that proxies can reuse it; Twisted's time before the first
 REFUSAL = (
     b"HTTP/1.1 413 Content Too Large\r\nContent-Type: application/json\r\nConnection: close\r\nContent-Length: "
     b"%d\r\n\r\n"
@@ -18,11 +19,11 @@ REFUSAL = (
 
 
 def patch_sending() -> None:
-    """Let long socket messages reach their pages, and short ones at once. Under another server this does nothing.
+    """Send socket messages of any length, at once where the line is free. Under another server this does nothing.
 
-    Autobahn limits both directions by one number, ``--websocket-max-message-size``, which Daphne always sets: an answer
-    over it raised ``PayloadExceededError``, and its page got nothing any more. Browsers may still send no more than
-    that. A message to a page that has said goodbye is dropped, where Autobahn raises in whoever sends it.
+    Autobahn limits both directions by one number, ``--websocket-max-message-size``, which Daphne always sets. A longer
+    answer raised ``PayloadExceededError``, and its page received nothing more. The limit now holds only for messages of
+    browsers. A message to a page that has closed its socket is dropped, where Autobahn would raise.
     """
     if "daphne.server" not in sys.modules:
         return
@@ -48,19 +49,19 @@ def patch_sending() -> None:
             if at_once:
                 del transport.startWriting, transport.stopWriting
                 if transport.connected and (transport.dataBuffer or transport._tempDataBuffer):
-                    transport.startWriting()  # the rest, or the loss of the connection, in the reactor's own way
+                    transport.startWriting()  # the reactor sends the rest, or notices that the connection is lost
 
     WebSocketProtocol.sendMessage = send_message
 
 
 def _wait() -> None:
-    """Do nothing, in place of a turn of the reactor, which costs two system calls and a round of the loop per frame."""
+    """Do nothing, instead of a turn of the reactor, which costs two system calls and a turn of the loop per frame."""
 
 
 def patch_receiving() -> None:
-    """End connections whose request does not arrive. Under another server this does nothing.
+    """End connections whose request does not arrive, or is too long. Under another server this does nothing.
 
-    Twisted's own time-out restarts with every byte, and it reads a body of any length before anyone is asked.
+    Twisted's own time-out restarts with every byte, and Twisted reads a body of any length before the application runs.
     """
     if "daphne.server" not in sys.modules:
         return
@@ -88,7 +89,7 @@ def _limit_seconds(channel: Any) -> None:
         if getattr(self, "_is_refused", False):
             return
         self._request_under_way = None
-        self.setTimeout(IDLE_SECONDS)  # saved now, and in force once the answer has gone out
+        self.setTimeout(IDLE_SECONDS)  # takes effect once the answer is sent
         complete(self)
 
     channel.dataReceived, channel.allContentReceived = data_received, all_content_received
@@ -115,7 +116,7 @@ def _limit_bytes(request: Any) -> None:
 
 
 def _refuse(request: Any) -> None:
-    """Answer with the reason and hang up, whatever is still under way."""
+    """Answer with the reason and close the connection, even while the request still arrives."""
     request._body_bytes, request.channel._is_refused = 2 * budgets.BODY_BYTES.most, True
     body = json.dumps(_complaint(getattr(request.channel, "_path", b""))).encode()
     request.channel.transport.write(REFUSAL % len(body) + body)
@@ -123,7 +124,7 @@ def _refuse(request: Any) -> None:
 
 
 def _complaint(path: bytes) -> dict[str, Any]:
-    """Return an error that both protocols of ``/v1`` understand, or the product's own."""
+    """Return an error in a form that clients of both protocols of ``/v1`` understand, or in the product's own."""
     message = budgets.BODY_BYTES.sentence("This request has")
     if not path.startswith(b"/v1/"):
         return {"error": {"code": "message_too_large", "message": message}}

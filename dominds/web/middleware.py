@@ -1,4 +1,4 @@
-"""Middleware of the lowest layer."""
+"""Middleware that needs none of the apps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -17,7 +17,7 @@ PROBES = frozenset({"/livez", "/readyz"})
 
 @sync_only_middleware
 def readable_only(get_response: Handler) -> Handler:
-    """Refuse addresses with NUL or half of a surrogate pair, which no name contains, and nothing stores or logs."""
+    """Refuse addresses with NUL or a lone surrogate. No name contains them, and they cannot be stored or logged."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         try:
@@ -33,7 +33,7 @@ def readable_only(get_response: Handler) -> Handler:
 
 @sync_only_middleware
 def asked_by_address(get_response: Handler) -> Handler:
-    """Let probes in under any host name, since a load balancer asks by address. They tell everyone the same."""
+    """Accept probes with any host name, since load balancers use IP addresses. Probes give everyone the same answer."""
 
     def answer(request: HttpRequest) -> HttpResponseBase:
         if request.path_info in PROBES:
@@ -45,9 +45,9 @@ def asked_by_address(get_response: Handler) -> Handler:
 
 @sync_only_middleware
 def own_sockets(get_response: Handler) -> Handler:
-    """Let a page open sockets to its very origin, and to no other port or host.
+    """Allow a page to open sockets to its own origin, and to no other port or host.
 
-    Browsers disagree on whether ``'self'`` covers sockets, so the origin is named too. A policy cannot name an IPv6
+    Browsers disagree on whether ``'self'`` covers sockets, so the policy also names the origin. It cannot name an IPv6
     address.
     """
 
@@ -56,7 +56,7 @@ def own_sockets(get_response: Handler) -> Handler:
         try:
             host = request.get_host()
         except DisallowedHost:
-            return response  # an error page, which opens none
+            return response  # an error page, which opens no socket
         if not host.startswith("["):
             response._csp_update = {  # type: ignore[attr-defined]
                 "connect-src": f"{'wss' if request.is_secure() else 'ws'}://{host}"
@@ -67,7 +67,7 @@ def own_sockets(get_response: Handler) -> Handler:
 
 
 def address_of(request: HttpRequest) -> str:
-    """Return the client's address; a proxy's header counts only where the operator says that there is a proxy."""
+    """Return the client's address. A proxy's header counts only if the operator says that there is a proxy."""
     behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
     if behind_proxy:
         return request.headers.get("X-Forwarded-For", "").rpartition(",")[2].strip()
@@ -76,8 +76,8 @@ def address_of(request: HttpRequest) -> str:
 
 @receiver(bind_extra_request_metadata)
 def note_address(request: HttpRequest, **_: Any) -> None:
-    """Put the client's address on each line of the log.
+    """Add the client's address to each log line of a request.
 
-    The way of django-structlog takes a tenth of a POST's Python calls, and believes any header that a client writes.
+    django-structlog's own way takes a tenth of a POST's Python calls, and believes any header that a client sends.
     """
     bind_contextvars(ip=address_of(request))

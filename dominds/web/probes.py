@@ -1,4 +1,4 @@
-"""Probes for machines: liveness, readiness, metrics."""
+"""Probes: liveness, readiness and metrics."""
 
 import asyncio
 import hmac
@@ -13,14 +13,14 @@ from django.views.decorators.http import require_safe
 from django_prometheus.exports import ExportToDjangoView
 from redis import Redis, RedisError
 
-PROBE_TIMEOUT_SECONDS = 5  # a probe must not hang with what it probes
-# Of each part its own: questions that hang at one would hold up those to the other,
-# which was then said not to answer either.
+PROBE_TIMEOUT_SECONDS = 5  # a probe must not hang if the database or Redis hangs
+# Separate pools: otherwise questions that hang at one part would hold up those to the other, which would then seem to
+# hang as well.
 _database_threads, _redis_threads = ThreadPoolExecutor(4), ThreadPoolExecutor(4)
 
 
 def livez(request: HttpRequest) -> HttpResponse:
-    """Answer that this process is alive, whatever the others do: a lost database must not restart it."""
+    """Answer that this process is alive. Other parts are not checked: a lost database must not restart this process."""
     return HttpResponse("ok\n", content_type="text/plain")
 
 
@@ -34,7 +34,7 @@ async def readyz(request: HttpRequest) -> HttpResponse:
 
 
 async def _answer_of(ask: Callable[[], None], threads: ThreadPoolExecutor) -> str:
-    """Return a part's answer, without the addresses that errors name."""
+    """Return "ok", or the reason why a part is unavailable, without the addresses that errors contain."""
     try:
         await asyncio.wait_for(asyncio.get_running_loop().run_in_executor(threads, ask), PROBE_TIMEOUT_SECONDS)
     except TimeoutError:
@@ -55,7 +55,7 @@ def _ask_redis() -> None:
 
 
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Answer Prometheus on loopback, people with the permission, and holders of DOMINDS_METRICS_TOKEN."""
+    """Answer with metrics: to everyone on a loopback installation, else by permission or DOMINDS_METRICS_TOKEN."""
     if not (settings.LOOPBACK_ONLY or _may_read_metrics(request)):
         return HttpResponse("Not found\n", status=404, content_type="text/plain")
     answer: HttpResponse = ExportToDjangoView(request)

@@ -1,7 +1,7 @@
-"""The modules of the pages' scripts as one file, so that a first visit makes one request in place of twenty.
+"""A bundle of the pages' scripts, so that a first visit makes one request instead of twenty.
 
-Each module stays a file of its own under ``static/js``. Here it becomes a function that runs once, when the first other
-module needs it.
+The modules stay separate files under ``static/js``. In the bundle each becomes a function, which runs once, when
+another module first needs it.
 """
 
 import re
@@ -16,23 +16,23 @@ from dominds.web.build import BUILD
 from dominds.web.compression import compress_file
 from dominds.web.static import FOR_EVER
 
-OUTSIDE = re.compile(r"before_paint\.js|phrases\..*")  # run at once, before the page is drawn
+OUTSIDE = re.compile(r"before_paint\.js|phrases\..*")  # not bundled, since they run before the page is drawn
 FIRST = "app.js"  # the script of every page
 _FROM = re.compile(r'^import\s*\{([^}]*)\}\s*from\s*"\./([\w.]+)";$', re.MULTILINE)
 _WHOLE = re.compile(r'^import\s*"\./([\w.]+)";$', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|class|const) (\w+))", re.MULTILINE)
-_REMARK = re.compile(r"^[ \t]*(?://.*|/\*\*.*\*/)\n", re.MULTILINE)  # a line of its own
+_REMARK = re.compile(r"^[ \t]*(?://.*|/\*\*.*\*/)\n", re.MULTILINE)  # a comment that is a whole line
 _LEFT = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 class NotBundled(Exception):
-    """Raised for a module in a form that is not known here."""
+    """Raised for a module with an import or export in a form that is not supported."""
 
 
 def bundle(modules: dict[str, str]) -> str:
     """Join modules into one script. Raises ``NotBundled``.
 
-    The script runs the module named first, and those that the page names in ``<meta name="module" content="...">``.
+    The script runs FIRST, and then the modules that the page names in ``<meta name="module" content="...">``.
     """
     parts = ",\n".join(
         f"{_quote(name)}: (need, give) => {{\n{_as_function(name, text)}}}" for name, text in modules.items()
@@ -59,7 +59,7 @@ def _as_function(name: str, text: str) -> str:
 
 
 def _rename(names: str) -> str:
-    """Turn ``a as b`` into the ``a: b`` of a pattern."""
+    """Turn ``a as b`` of an import into ``a: b`` of a destructuring pattern."""
     return re.sub(r"\b(\w+) as (\w+)\b", r"\1: \2", " ".join(names.split()))
 
 
@@ -75,7 +75,7 @@ def page_scripts() -> str:
 
 @require_safe
 def serve(request: HttpRequest) -> HttpResponse:
-    """Serve the scripts of the pages. Browsers keep an address that contains the build for ever."""
+    """Serve the bundle. Browsers cache it forever if the address contains the build."""
     text = bundle_now() if settings.DEBUG else page_scripts()
     response = HttpResponse(text, content_type="text/javascript; charset=utf-8")
     if request.GET.get("v") == BUILD and not settings.DEBUG:
@@ -85,6 +85,6 @@ def serve(request: HttpRequest) -> HttpResponse:
 
 
 def bundle_now() -> str:
-    """Join the files as they are now, for developers who change them."""
+    """Bundle the files anew, for developers who change them."""
     page_scripts.cache_clear()
     return page_scripts()

@@ -1,7 +1,7 @@
-"""Origin check of sockets: only pages of this server itself may open one, by scheme, host and port.
+"""Origin check of sockets: only pages of this server may open one, by scheme, host and port.
 
-A browser sends cookies to every port of a host and sockets know no same-origin rule of their own, so without this
-another program on this machine could read a person's dialogs through a page of its own.
+A browser sends a host's cookies to all of its ports, and has no same-origin rule for sockets. Without this check
+another program on this machine could read a person's dialogs through its own page.
 """
 
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ def same_origin_only(application: Application) -> Application:
 
 
 def is_own(scope: Mapping[str, Any]) -> bool:
-    """Check as Django's CSRF check does that the page's origin is that of the request, or a trusted one."""
+    """Check, as Django does against CSRF, that the page's origin is that of the request or a trusted one."""
     origins = _values(scope, b"origin")
     if len(origins) != 1 or (origin := _parts(origins[0])) is None:
         return False
@@ -42,7 +42,7 @@ def is_own(scope: Mapping[str, Any]) -> bool:
 
 
 def _scheme(scope: Mapping[str, Any]) -> str:
-    """Return the page's scheme. A proxy's header counts only where the operator says that there is a proxy."""
+    """Return the page's scheme. A proxy's header counts only if the operator says that there is a proxy."""
     behind_proxy: tuple[str, str] | None = settings.SECURE_PROXY_SSL_HEADER
     if behind_proxy:
         name = behind_proxy[0].removeprefix("HTTP_").replace("_", "-").lower().encode()
@@ -55,7 +55,7 @@ def _values(scope: Mapping[str, Any], wanted: bytes) -> list[str]:
 
 
 def _parts(origin: str) -> tuple[str, str, int] | None:
-    """Return scheme, host and port, or ``None`` for anything but a web origin: ``null``, or a path behind it."""
+    """Return scheme, host and port; None if the text is no web origin, such as ``null`` or an address with a path."""
     try:
         parts = urlsplit(origin)
         port = parts.port

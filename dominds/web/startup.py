@@ -1,5 +1,8 @@
-"""Work at the start of a web process: on the first call of an ASGI application, since no server announces an earlier
-moment, and beside the first calls, so that nobody's first answer has to wait for it."""
+"""Work at the start of a web process.
+
+It begins at the first call of the ASGI application, since servers announce no earlier moment, and runs in a thread, so
+that no answer has to wait for it.
+"""
 
 from collections.abc import Awaitable, Callable
 from threading import Thread
@@ -30,14 +33,14 @@ def at_first_call(application: Application, begin: Callable[[], None]) -> Applic
 
 
 def warm_up(load: Callable[[], None]) -> None:
-    """Run ``load`` in a thread. A failure, as without a database, is reported to the first who needs the result."""
+    """Run ``load`` in a thread. If it fails, as without a database, the first request that needs its result fails."""
     Thread(target=_run, args=(load,), name="loading", daemon=True).start()
 
 
 def _run(load: Callable[[], None]) -> None:
     try:
         load()
-    except Exception:  # whoever needs it next is told what is wrong
+    except Exception:  # the first request that needs the result reports the error
         log.warning("not_loaded_early", exc_info=True)
     finally:
         connections.close_all()

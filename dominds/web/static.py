@@ -13,7 +13,7 @@ FOR_EVER = f"max-age={WhiteNoiseMiddleware.FOREVER}, public, immutable"
 
 
 class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise ships no types
-    """WhiteNoise with answers of whole files, since the files are small and ASGI cannot stream a plain iterator."""
+    """WhiteNoise that answers with whole files, since they are small and ASGI cannot stream a plain iterator."""
 
     @staticmethod
     def serve(static_file: Any, request: HttpRequest) -> HttpResponse:
@@ -27,6 +27,6 @@ class StaticFiles(WhiteNoiseMiddleware):  # type: ignore[misc]  # whitenoise shi
         for name, value in result.headers:
             response[name] = value
         if request.GET.get("v") == BUILD and not settings.DEBUG:
-            response["Cache-Control"] = FOR_EVER  # the address names what the file holds
+            response["Cache-Control"] = FOR_EVER  # another content has another address
         compress_file(request, response)
         return response

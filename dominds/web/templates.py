@@ -1,4 +1,4 @@
-"""Template loaders that drop the indentation of lines, which readers of the source need and browsers do not."""
+"""Template loaders that drop the indentation of lines, which only readers of the source need."""
 
 import re
 from typing import Any
@@ -9,7 +9,7 @@ INDENTATION = re.compile(r"\n[ \t]+")
 
 
 class OfFolders(filesystem.Loader):
-    """A loader for ``DIRS``. Text within ``<pre>`` comes from variables, so it stays as it is."""
+    """A loader for ``DIRS``. Text inside ``<pre>`` is not affected, since it comes from variables."""
 
     def get_contents(self, origin: Any) -> str:
         source: str = super().get_contents(origin)

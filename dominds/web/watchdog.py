@@ -1,7 +1,6 @@
-"""A watchdog for the event loop of a web process, for which every socket waits: it logs that the loop stands still, and
-where.
+"""A watchdog for the event loop of a web process: it logs that the loop is blocked, and where.
 
-It ends nothing. A loop that goes on has lost nobody, and ``/livez`` reveals one that never does.
+It does not end the process. A loop that goes on has lost no connection, and ``/livez`` reveals one that never does.
 """
 
 import asyncio
@@ -26,15 +25,15 @@ still = Counter(
 
 
 def watch(application: Application) -> Application:
-    """Wrap an ASGI application. Its first call starts the watchdog, because only then the serving loop is known."""
+    """Wrap an ASGI application. Its first call starts the watchdog, since the event loop is not known before."""
     return at_first_call(application, lambda: Watchdog(asyncio.get_running_loop(), threading.get_ident()).start())
 
 
 class Watchdog:
-    """A thread that asks a loop to set an event, four times a second, and checks whether it does.
+    """A thread that asks the event loop four times a second to set an event, and checks whether it does.
 
-    In a process that is frozen or gets no processor the loop is not held up, and this thread does not run either. So
-    time counts as far as this thread was awake, or the process was busy (in one C call that blocks all other threads).
+    If the process is frozen or gets no processor, the loop is not blocked, and this thread does not run either. So only
+    the time counts in which this thread was awake or the process was busy, as in a C call that blocks all threads.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop, thread: int) -> None:
@@ -52,7 +51,7 @@ class Watchdog:
         seconds, is_reported = 0.0, False  # since the loop was asked
         while not self._answered.is_set() or self._ask():
             time.sleep(POLL_SECONDS)
-            if not self._loop.is_running():  # Twisted's is never closed, and a process that ends waits for its threads
+            if not self._loop.is_running():  # Twisted never closes its loop, and a process waits for its threads to end
                 return
             passed = self._counted_seconds()
             seconds += passed
@@ -75,13 +74,13 @@ class Watchdog:
         return True
 
     def _counted_seconds(self) -> float:
-        """Return the seconds since the last call, as far as they count."""
+        """Return the seconds since the last call that count, see the class."""
         at, busy = time.monotonic(), time.process_time()
         passed, worked = at - self._at, busy - self._busy
         self._at, self._busy = at, busy
         return min(passed, max(2 * POLL_SECONDS, worked))
 
     def _stack(self) -> str:
-        """Return the position of the loop's thread, innermost call last."""
+        """Return the stack of the loop's thread, innermost call last."""
         frame = sys._current_frames().get(self._thread)
         return "".join(traceback.format_stack(frame)) if frame else "(its thread has ended)"

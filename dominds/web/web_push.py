@@ -1,7 +1,7 @@
-"""Web Push: the encryption of a message for one browser (RFC 8291, in the coding ``aes128gcm`` of RFC 8188), and the
-token that tells a push service who sends it (VAPID, RFC 8292).
+"""Web Push: encryption of a message for one browser (RFC 8291, in the coding ``aes128gcm`` of RFC 8188), and the token
+that tells a push service who sends it (VAPID, RFC 8292).
 
-This module knows no Django: the caller brings keys and time.
+This module does not import Django. Callers pass keys and time.
 """
 
 import os
@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
 CURVE = ec.SECP256R1()
 POINT_BYTES, SECRET_BYTES, SALT_BYTES = 65, 16, 16
-RECORD_BYTES = 4_096  # each push service accepts a body of this size (RFC 8030, 7.2)
-# The text that one record holds beside header, delimiter and tag.
+RECORD_BYTES = 4_096  # every push service accepts a body of this size (RFC 8030, 7.2)
+# The longest text of one record, without header, delimiter and tag.
 MOST_BYTES = RECORD_BYTES - (SALT_BYTES + 4 + 1 + POINT_BYTES) - 1 - 16
-TOKEN_SECONDS = 12 * 3600  # services refuse more than a day
+TOKEN_SECONDS = 12 * 3600  # push services refuse tokens that are valid for more than a day
 LAST_RECORD = b"\x02"
 
 
@@ -32,8 +32,8 @@ def encrypt(
 ) -> bytes:
     """Encrypt a text for the browser with this public key and secret.
 
-    ``sender`` and ``salt`` are new for each message, and only tests pass them. Raises ``ValueError`` for a key that is
-    no point of the curve, and for a text over ``MOST_BYTES``.
+    ``sender`` and ``salt`` must be new for each message, so only tests pass them. Raises ``ValueError`` for a key that
+    is not on the curve, and for a text longer than ``MOST_BYTES``.
     """
     if len(text) > MOST_BYTES:
         raise ValueError(f"A push message has {MOST_BYTES:,} bytes at most, this one {len(text):,}.")
@@ -52,12 +52,12 @@ def _derive(salt: bytes, keying: bytes, purpose: bytes, length: int) -> bytes:
 
 
 def authorization(key: ec.EllipticCurvePrivateKey, address: str, contact: str, unix_seconds: int) -> str:
-    """Return the header for a message to ``address``. ``contact`` is the operator's ``mailto:`` or ``https:``
-    address.
+    """Return the header ``Authorization`` for a message to ``address``.
 
-    The RFC asks for no contact, but the services of Mozilla and Apple refuse a token without one.
+    ``contact`` is the operator's ``mailto:`` or ``https:`` address. The RFC does not require it, but the services of
+    Mozilla and Apple refuse a token without one.
     """
-    import jwt  # 0.03 s that a process without subscribers never pays
+    import jwt  # takes 0.03 s, which a process without subscribers is spared
 
     parts = urlsplit(address)
     claims = {"aud": f"{parts.scheme}://{parts.netloc}", "exp": unix_seconds + TOKEN_SECONDS, "sub": contact}
@@ -68,7 +68,7 @@ def authorization(key: ec.EllipticCurvePrivateKey, address: str, contact: str, u
 
 
 def new_key() -> str:
-    """Return a new private key in stored form: its number in base64url."""
+    """Return a new private key as it is stored: its number in base64url."""
     return as_text(ec.generate_private_key(CURVE).private_numbers().private_value.to_bytes(32, "big"))
 
 
@@ -77,7 +77,7 @@ def read_key(kept: str) -> ec.EllipticCurvePrivateKey:
 
 
 def point_of(key: ec.EllipticCurvePrivateKey) -> bytes:
-    """Return the public key, uncompressed."""
+    """Return the uncompressed point of the public key."""
     return key.public_key().public_bytes(Encoding.X962, PublicFormat.UncompressedPoint)
 
 

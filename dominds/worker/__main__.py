@@ -1,7 +1,7 @@
 """``python -m dominds.worker`` does what ``celery -q -A dominds.celery worker --pool threads --without-gossip
 --without-mingle`` does.
 
-Celery's command line first loads its other commands, with a library for prompts, which is a third of the CPU of a
+Celery's command line would first load its other commands and a library for prompts, which takes a third of the CPU of a
 worker's start.
 """
 

@@ -1,8 +1,8 @@
-"""A worker's canary: a worker that no longer hears its queue ends itself, so that the supervisor starts another.
+"""A worker's canary: a worker that no longer receives messages ends itself, so that the supervisor starts another.
 
-In several releases Celery workers have gone deaf after a restart of the broker (celery#8030, #10205): they live, answer
-pings and consume nothing. So each worker sends itself a message every ten seconds, through the broker, to a queue of
-its own.
+In several releases of Celery, workers went deaf after a restart of the broker (celery#8030, #10205): they live and
+answer pings, but consume nothing. So each worker sends itself a message every ten seconds, by the broker, to its own
+queue.
 """
 
 import os
@@ -15,22 +15,22 @@ import structlog
 log = structlog.get_logger(__name__)
 
 EVERY_SECONDS = 10.0
-MAX_UNHEARD = 6  # messages in a row: about a minute
+MAX_UNHEARD = 6  # lost messages in a row, about a minute
 EXIT_CODE = 75  # EX_TEMPFAIL of <sysexits.h>
 
 
 @dataclass
 class Canary:
-    """A count of messages to itself that a worker has sent and not heard.
+    """A count of the messages that a worker has sent to itself and not received.
 
-    Counting messages instead of seconds keeps a machine that slept, or a process that was paused, from passing for
-    deaf. ``send`` raises while the broker is unavailable: then nothing can be heard, and reconnecting is Celery's
-    business. ``full`` says that the worker has as many messages waiting as it may hold, and so rightly takes no more.
+    Messages are counted instead of seconds, so that a machine that slept or a process that was paused does not count as
+    deaf. ``send`` raises while the broker is unavailable; then the count restarts, since Celery reconnects by itself.
+    ``full`` tells whether the worker holds as many messages as it may, and so is right to take no more.
     """
 
     send: Callable[[], object]
     full: Callable[[], bool]
-    end: Callable[[int], object] = os._exit  # sys.exit would end this thread alone
+    end: Callable[[int], object] = os._exit  # sys.exit would end only this thread
     every_seconds: float = EVERY_SECONDS
     unheard: int = 0
     _stopping: threading.Event = field(default_factory=threading.Event)
@@ -40,11 +40,11 @@ class Canary:
         threading.Thread(target=self._watch, name="canary", daemon=True).start()
 
     def stop(self) -> None:
-        """Stop watching, since a worker that shuts down stops listening on purpose."""
+        """Stop watching. A worker that shuts down stops receiving on purpose."""
         self._stopping.set()
 
     def note_received(self) -> None:
-        """Note that this worker listens, which any message from its queue shows."""
+        """Note that the worker received a message. Any message shows that it is not deaf."""
         self.unheard = 0
 
     def _watch(self) -> None:
@@ -52,13 +52,13 @@ class Canary:
             self.check()
 
     def check(self) -> None:
-        """End the worker if it is deaf, or else send the next message."""
+        """End the worker if it is deaf. Otherwise send the next message."""
         if self.unheard >= MAX_UNHEARD and not self.full():
             log.critical("worker_is_deaf", unheard=self.unheard, next="ending, to be started again")
             self.end(EXIT_CODE)
         try:
             self.send()
             self.unheard += 1
-        except Exception as error:  # noqa: BLE001  whatever the broker's client raises, it means: not sent
+        except Exception as error:  # noqa: BLE001  any error of the broker's client means that nothing was sent
             self.unheard = 0
             log.warning("canary_not_sent", error=str(error))

@@ -1,7 +1,7 @@
 """Heartbeats, which every worker and sweeper writes to Redis every ten seconds.
 
-A heartbeat's age follows from the time after which Redis drops it, so the clocks of two machines are never compared.
-Nothing depends on heartbeats; they are for operators.
+A heartbeat's age is computed from its remaining lifetime in Redis, so that the clocks of two machines are never
+compared. Heartbeats are only shown to operators, and nothing else depends on them.
 """
 
 import os
@@ -19,15 +19,15 @@ from dominds import waits
 
 log = structlog.get_logger(__name__)
 
-KEPT_SECONDS = 300  # a part is forgotten after so long without a heartbeat
-LATE_SECONDS = 30  # three missed
+KEPT_SECONDS = 300  # a part without a heartbeat for so long is forgotten
+LATE_SECONDS = 30  # three missed heartbeats
 _NAMES = "dominds:parts"
 _TIMEOUT_SECONDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The last heartbeat of one part. ``busy`` and ``waiting`` count a worker's messages; sweepers have none."""
+    """The last heartbeat of one part. ``busy`` and ``waiting`` count a worker's messages; sweepers have None."""
 
     name: str
     kind: str  # "worker" or "sweeper"
@@ -35,7 +35,7 @@ class Heartbeat:
     busy: int | None = None
     waiting: int | None = None
     unheard: int = 0  # a worker's messages to itself that did not arrive; see ``dominds.worker.canary``
-    # Models that a worker does not call now, and why: see ``dominds.llm.circuit_breaker``.
+    # The models that a worker does not call for now, with the reasons: see ``dominds.llm.circuit_breaker``.
     open_circuits: Sequence[str] = ()
 
     @property
@@ -48,7 +48,7 @@ def part_name(kind: str) -> str:
 
 
 def beat(kind: str, name: str, **content: Any) -> None:
-    """Write a heartbeat. Never raises: a part must not fail because Redis is unavailable."""
+    """Write a heartbeat. Nothing is raised if Redis is unavailable, since the part must not fail."""
     try:
         with _client() as client, client.pipeline() as pipe:
             pipe.sadd(_NAMES, name)
@@ -68,7 +68,7 @@ def leave(name: str) -> None:
 
 
 def heartbeats() -> list[Heartbeat]:
-    """Return every part with a heartbeat in the last five minutes, by name. Raises ``RedisError`` without Redis."""
+    """Return the heartbeats of the last five minutes, by name of the part. Raises ``RedisError``."""
     with _client() as client:
         names = sorted(name.decode() for name in client.smembers(_NAMES))
         with client.pipeline(transaction=False) as pipe:
@@ -87,12 +87,12 @@ def heartbeats() -> list[Heartbeat]:
 
 
 def _known_fields(content: dict[str, Any]) -> dict[str, Any]:
-    """Drop fields that a newer version writes in the middle of an upgrade."""
+    """Drop unknown fields: in the middle of an upgrade, parts of a newer version may write more."""
     return {name: value for name, value in content.items() if name in Heartbeat.__slots__}
 
 
 def queue_depth(queue: str) -> int:
-    """Count the wake-ups that wait for a worker. Raises ``RedisError`` when Redis is unavailable."""
+    """Count the wake-ups that wait for a worker. Raises ``RedisError``."""
     with _client() as client:
         return int(client.llen(queue))
 

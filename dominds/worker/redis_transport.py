@@ -1,5 +1,8 @@
-"""Celery's transport over Redis, with one client for all commands of a channel. Kombu makes a client for each command,
-which takes longer than the command. The loss of Redis does not end the worker."""
+"""Celery's transport over Redis, with two changes.
+
+A channel has one client for all commands: kombu would make a client for each, which takes longer than the command. And
+the loss of Redis does not end the worker.
+"""
 
 from typing import Any
 
@@ -7,10 +10,10 @@ from kombu.transport import redis
 
 
 class QoS(redis.QoS):
-    """A queue's messages in hand, which go back unless Redis was lost.
+    """A queue's unacknowledged messages, which are returned to the queue unless Redis was lost.
 
-    By then kombu has no address any more, and its error used to end the worker with all answers under way. The sweeper
-    wakes their dialogs.
+    Then kombu has no connection to return them by, and its error used to end the worker with all running answers. They
+    can be dropped: the sweeper wakes their dialogs.
     """
 
     def restore_unacked(self, client: Any = None) -> None:
@@ -22,7 +25,7 @@ class QoS(redis.QoS):
 
 
 class Channel(redis.Channel):
-    """A channel that makes a new client when its connections are new, as after a loss."""
+    """A channel with one client, which is replaced if the pool of connections is new, as after a loss of Redis."""
 
     QoS = QoS
     _one_client: Any = None

@@ -1,6 +1,6 @@
 """Seats, which limit how many dialogs a worker works on at once.
 
-A dialog whose model is talking has given its seat back, so many more dialogs may wait for answers.
+A dialog that waits for its model gives its seat back, so that many more dialogs can wait for answers.
 """
 
 import threading
@@ -9,11 +9,11 @@ from contextlib import contextmanager
 
 from dominds.db.fair_semaphore import FairSemaphore
 
-AT_WORK = 64  # each may need a connection to the database, and all share one interpreter
+AT_WORK = 64  # each thread may need a connection to the database, and all share one interpreter
 
 
 class Seats:
-    """Seats for threads. A thread that comes back to its seat goes before those that have not begun."""
+    """Seats for threads. A thread that returns to its seat goes before threads that have not begun."""
 
     def __init__(self, number: int) -> None:
         self._places = FairSemaphore(number)
@@ -36,7 +36,7 @@ class Seats:
 
     @contextmanager
     def without_seat(self) -> Iterator[None]:
-        """Let somebody else have this thread's seat while the block waits. Threads without one just wait."""
+        """Give this thread's seat to another thread while the block waits. A thread without a seat just runs it."""
         if not getattr(self._mine, "seated", False):
             yield
             return

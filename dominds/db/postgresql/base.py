@@ -17,14 +17,16 @@ from psycopg.types.datetime import TimestamptzLoader
 
 from dominds.db.outcome import CountsChanges
 
-FAR_PAST, FAR_FUTURE = datetime(1, 1, 3), datetime(9999, 12, 29)  # days that Python can write in every time zone
-KEPT_CURSORS = 100  # per connection, as many as psycopg keeps prepared statements
-KEPT_ROWS = 2  # a cursor keeps the result that it read last
+FAR_PAST, FAR_FUTURE = datetime(1, 1, 3), datetime(9999, 12, 29)  # days that Python can represent in every time zone
+KEPT_CURSORS = 100  # per connection, which is also the number of prepared statements that psycopg keeps
+KEPT_ROWS = 2  # a cursor with more rows is not kept, since it holds its last result
 
 
 class ForgivingTzLoader(TimestamptzLoader):
-    """A loader that reads a moment which Python does not know, such as ``infinity``, as one that is far away: one
-    damaged row must not take down each list that it stands in."""
+    """Reads a time that Python cannot represent, such as ``infinity``, as one that is far away.
+
+    One damaged row must not break every list that contains it.
+    """
 
     timezone: tzinfo | None = None
 
@@ -39,7 +41,7 @@ class ForgivingTzLoader(TimestamptzLoader):
 
 @cache
 def _adapters_for(zone: tzinfo | None) -> AdaptersMap:
-    """Return Django's own adapters, with a loader that forgives."""
+    """Return Django's adapters with the forgiving loader."""
     adapters = AdaptersMap(get_adapters_template(True, zone))
     adapters.register_loader("timestamptz", type("Loader", (ForgivingTzLoader,), {"timezone": zone}))
     return adapters
@@ -50,10 +52,10 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         return {**super().get_connection_params(), "context": _adapters_for(self.timezone)}
 
     def get_new_connection(self, conn_params: dict[str, Any]) -> "Connection[Any]":
-        """Take a connection of the pool that the server has not closed meanwhile.
+        """Take a connection from the pool that the server has not closed.
 
-        The pool's own check waits longer after each connection that fails it. When the server came back after a
-        restart, four stale ones used up the five seconds that a request may wait.
+        The pool's own check waits longer after each connection that fails it: after a restart of the server, four stale
+        connections used up the five seconds that a request may wait.
         """
         connection: Connection[Any] = super().get_new_connection(conn_params)
         while self.pool is not None and not self._is_alive(connection):
@@ -63,10 +65,9 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         return connection
 
     def _is_alive(self, connection: "Connection[Any]") -> bool:
-        """Check an idle connection, and ask the server only if it has something to say: a closed connection or a
-        notice.
+        """Check an idle connection. The server is asked only if bytes or the end of the connection have arrived.
 
-        A question to the server takes as long as one of a generation's statements.
+        Asking takes as long as a statement of a generation.
         """
         events = select.poll()
         events.register(connection.fileno(), select.POLLIN)
@@ -79,8 +80,10 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
         return True
 
     def run(self, sql: str, params: Sequence[Any]) -> Any:
-        """Execute SQL that does not change, by a cursor of the connection that has executed it before and so knows the
-        types of its values. The cursor is good until the next statement."""
+        """Execute constant SQL by the cursor that executed it before, which therefore knows the types of its values.
+
+        The cursor is valid until the next statement.
+        """
         kept: dict[str, RawCursor[Any]] = vars(self.connection).setdefault("kept_cursors", {})
         cursor = kept.pop(sql, None) or RawCursor(self.connection)
         cursor.execute(_number_placeholders(sql), params)
@@ -91,6 +94,6 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
 
 @cache
 def _number_placeholders(sql: str) -> bytes:
-    """Write SQL with the server's own placeholders: psycopg would look for those of Python each time."""
+    """Write SQL with PostgreSQL's own placeholders, since psycopg would translate those of Python each time."""
     numbers = count(1)
     return re.sub("%[s%]", lambda mark: f"${next(numbers)}" if mark[0] == "%s" else "%", sql).encode()

@@ -1,1 +1,1 @@
-"""Django's engine for SQLite, with what Dominds adds. The folder must be named so: Django looks for ``base`` in it."""
+"""Django's engine for SQLite, with additions. Django looks for the module ``base`` in this package."""

@@ -1,4 +1,4 @@
-"""The database engine that settings name for SQLite: Django's own, whose writers take turns."""
+"""The database engine that settings name for SQLite: Django's own, with writers that take turns."""
 
 import os
 import sqlite3
@@ -19,7 +19,7 @@ from django.db.backends.sqlite3.operations import DatabaseOperations
 from dominds.db.fair_semaphore import FairSemaphore
 from dominds.db.outcome import CountsChanges
 
-# By file; one writer of this process at a time for each.
+# For each file, a semaphore that lets one thread of this process write at a time.
 _turns: defaultdict[str, FairSemaphore] = defaultdict(lambda: FairSemaphore(1))
 
 _open: dict[str, sqlite3.Connection] = {}  # connections that stay open, by file
@@ -29,26 +29,26 @@ _opening = threading.Lock()
 def stay_open(name: str) -> None:
     """Hold the file open in this process.
 
-    Whoever closes an SQLite file last writes the whole log back and deletes it, with its index. Threads come and go, so
+    The last connection to close an SQLite file writes the whole log back and deletes it. Threads come and go, so that
     this used to happen several times a turn.
     """
     with _opening:
         if name not in _open:
             _open[name] = sqlite3.connect(name, check_same_thread=False)
-            _open[name].execute("PRAGMA user_version").fetchone()  # reads, which opens the log
+            _open[name].execute("PRAGMA user_version").fetchone()  # a read opens the log
 
 
 def make_private(file: Path) -> None:
-    """Make a new file readable for its owner alone, since SQLite makes it by the umask. Its log gets the same mode, and
-    a file that exists keeps its own.
+    """Make the file, readable only by its owner, unless it exists. SQLite would use the umask.
+
+    SQLite gives the log the same mode.
     """
-    with suppress(OSError):  # SQLite says what is wrong
+    with suppress(OSError):  # SQLite will report the error
         os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
 
 
 class ForgivingOperations(DatabaseOperations):
-    """Operations that read a cost which is no number as NaN: one damaged row must not take down each list that it
-    stands in."""
+    """Reads a cost that is no number as NaN, since one damaged row must not break every list that contains it."""
 
     def get_decimalfield_converter(self, expression: Any) -> Callable[..., Decimal | None]:
         read: Callable[..., Decimal | None] = super().get_decimalfield_converter(expression)
@@ -63,11 +63,10 @@ class ForgivingOperations(DatabaseOperations):
 
 
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
-    """A connection that knows the outcome of a change, and begins a transaction when it is its turn.
+    """A connection that knows the outcome of a change, and waits for its turn before it begins a transaction.
 
-    SQLite lets waiting writers ask again every tenth of a second, and whoever asks first after a commit is next.
-    With 50 people somebody waited seven seconds for writers none of whom took 0.3 s, and in the end gave up with
-    "database is locked".
+    In SQLite alone, waiting writers try again every tenth of a second, in no order. With 50 people a writer waited
+    seven seconds for others of which none took 0.3 s, and then gave up with "database is locked".
     """
 
     ops_class = ForgivingOperations
@@ -114,7 +113,7 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
             self._turns.give_back()
 
     def run(self, sql: str, params: Sequence[Any]) -> Any:
-        """Execute SQL that does not change."""
+        """Execute constant SQL, whose translated placeholders are cached."""
         return self.connection.execute(_with_question_marks(sql), params)
 
     @property
@@ -125,5 +124,5 @@ class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
 
 @cache
 def _with_question_marks(sql: str) -> str:
-    """Write SQL with SQLite's own placeholders: Django would look for those of Python each time."""
+    """Write SQL with SQLite's own placeholders, since Django would translate those of Python each time."""
     return FORMAT_QMARK_REGEX.sub("?", sql).replace("%%", "%")

@@ -1,5 +1,4 @@
-"""``manage.py prepare``: prepare the database before the parts start. ``up`` calls it; on several machines, run it
-once."""
+"""``dominds prepare``: prepare the database before the parts start. ``up`` calls it. Run it once for several machines."""
 
 import os
 import sys
@@ -22,10 +21,10 @@ MIGRATE_SECONDS = 120.0
 
 
 class Command(BaseCommand):
-    """Migrate, load the agents, make the administrator whom the environment names."""
+    """Make or migrate the tables, load the agents, and make the administrator whom the environment names."""
 
-    # Of what people write and install. Django's own checks are of the code, which does not change between two starts;
-    # they would load every page, a third of the time that this takes.
+    # Only the checks of files that people write and of installed packages. Django's own checks are about the code,
+    # which does not change between two starts. They load every page, which would take a third of the time.
     requires_system_checks = ["installation"]
 
     help = "Bring the tables up to date, load the agents of .minds, and make the first administrator if one is named."
@@ -52,10 +51,10 @@ class Command(BaseCommand):
 
 
 def migrate() -> None:
-    """Change the tables while others work on them.
+    """Run the migrations, while other processes may use the tables.
 
-    A statement may take as long as an index takes. For a lock it waits no longer than anyone else (two seconds by the
-    settings), since whoever comes later waits behind it; then it tries again.
+    Statements have no time limit, since an index may take long. The wait for a lock keeps its limit (two seconds by the
+    settings), since later transactions wait behind it. After a time-out the migrations try again.
     """
     on_postgresql = connection.vendor == "postgresql"
     try:
@@ -75,12 +74,12 @@ def _set(statement: str) -> None:
 
 
 def has_administrator() -> bool:
-    """Return whether somebody is administrator. If nobody is, /setup/ is open."""
+    """Check whether there is an administrator. If not, /setup/ is open."""
     return get_user_model().objects.filter(is_superuser=True).exists()
 
 
 def make_administrator() -> str:
-    """Make the administrator that the environment names, unless there is one, and return the name of a new one."""
+    """Make the administrator whom the environment names, unless there is one. Return the new name, or an empty text."""
     name, password = env.text("DJANGO_SUPERUSER_USERNAME"), os.environ.get("DJANGO_SUPERUSER_PASSWORD", "")
     if not (name and password) or has_administrator():
         return ""

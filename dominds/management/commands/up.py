@@ -1,4 +1,4 @@
-"""``manage.py up``, for callers of Django's commands. From the command line it runs without Django."""
+"""``up`` as a Django command, for ``call_command``. From the command line it runs without Django."""
 
 from argparse import ArgumentParser
 from typing import Any

@@ -1,4 +1,4 @@
-"""``dominds web``: a web server alone, as ``up`` starts it."""
+"""``dominds web``: run only a web server, in the same way as ``up``."""
 
 import os
 from argparse import ArgumentParser

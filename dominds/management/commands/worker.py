@@ -1,4 +1,4 @@
-"""``dominds worker``: a worker alone, as ``up`` starts it."""
+"""``dominds worker``: run only a worker, in the same way as ``up``."""
 
 import os
 from argparse import ArgumentParser
