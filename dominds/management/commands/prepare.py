@@ -1,4 +1,4 @@
-"""``dominds prepare``: prepare the database before the parts start. ``up`` calls it. Run it once for several machines."""
+"""``dominds prepare``: prepare the database before the parts start. ``up`` calls it; several machines need it once."""
 
 import os
 import sys
