@@ -73,7 +73,9 @@ def escalate() -> int:
 
 
 def _overdue(site: SiteSettings) -> Q:
-    """Return questions that are open for too long, or too long with the last person asked while another one follows."""
+    """Return the condition on questions that are open for too long, or that were with the last person asked for too
+    long, if another one follows.
+    """
     result = Q(escalations=0, created_at__lt=Now() - timedelta(minutes=site.question_deadline_minutes or 0))
     for step, (_address, minutes) in enumerate(site.asked_next[:-1], 1):
         result |= Q(escalations=step, escalated_at__lt=Now() - timedelta(minutes=minutes))
@@ -115,7 +117,7 @@ def _escalate(site: SiteSettings, question: Question) -> int:
 
 
 def _mail(event: str, question: Question, person: User | None, address: str = "") -> Delivery:
-    """Store a mail. ``address`` is that of somebody without an account."""
+    """Return an unsaved mail to this person, or to the ``address`` of somebody without an account."""
     mail = Delivery(channel=Delivery.Channel.MAIL, event=event, question=question, person=person)
     mail.body = "" if person else address
     return mail

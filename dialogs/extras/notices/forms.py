@@ -1,4 +1,4 @@
-"""Notices in the form For everybody."""
+"""The fields for notices in the form of the settings for everybody."""
 
 from typing import Any
 

@@ -50,7 +50,7 @@ def _over(request: HttpRequest, question_id: UUID, token: str) -> HttpResponse:
 
 
 def by_mail(view: Callable[..., HttpResponse]) -> Callable[..., HttpResponse]:
-    """Return the view of logged-in people for the holder of the link."""
+    """Wrap a view for people who are logged in, so that it serves the holder of the link, for this question alone."""
 
     @never_cache
     @wraps(view)

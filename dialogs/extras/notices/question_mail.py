@@ -24,7 +24,7 @@ LINK_DAYS = 7
 
 
 class Failed(Exception):
-    """Raised when the mail server did not take a mail. It is tried again, since tomorrow's answer may differ."""
+    """Raised when the mail server did not take a mail. Another try may succeed, whatever the reason."""
 
     may_pass = True
 
@@ -39,7 +39,7 @@ def send(row: Delivery) -> bool:
     address = row.person.email if row.person else row.body
     if question is None or question.state != Question.State.OPEN or not address or not is_on():
         return False
-    if row.person is None and address not in [one for one, _minutes in site.asked_next]:
+    if row.person is None and address not in [asked for asked, _minutes in site.asked_next]:
         return False
     if row.person is not None and not (row.person.is_active and may_see(row.person, question.dialog)):
         return False
@@ -72,7 +72,7 @@ def title_of(row: Delivery, question: Question) -> str:
 
 
 def text_of(question: Question) -> str:
-    """Return the runtime's question in the reader's language."""
+    """Return a question's text. A question that the runtime wrote is in the reader's language."""
     if not question.approves:
         return question.text
     return f"{_(Question.APPROVAL).format(tool=question.tool)}\n\n{question.arguments}"

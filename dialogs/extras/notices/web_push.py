@@ -1,5 +1,4 @@
-"""Notices of questions (Q4H) by Web Push, to browsers in which no page is open, and the
-subscriptions of such browsers."""
+"""Notices of questions (Q4H) by Web Push, to browsers in which no page is open, and the subscriptions of browsers."""
 
 import json
 import re
@@ -25,7 +24,7 @@ from dominds.web import web_push
 log = structlog.get_logger(__name__)
 
 KEPT_SECONDS = 24 * 3600  # how long a push service keeps a notice for a browser that is away
-GONE = (404, 410)  # the browser took its subscription back, or was not seen for months
+GONE = (404, 410)  # statuses for a browser that took its subscription back, or was not seen for months
 MOST_TITLE, MOST_TEXT = 120, 300  # characters; a screen shows fewer, and six bytes for each still fit
 BROWSERS = {  # parts of user agents, in this order because most browsers name others as well
     "Edg": "Edge",
@@ -56,7 +55,7 @@ def is_on() -> bool:
 
 
 def subscribe(user: User, *, address: str, key: str, secret: str, browser: str) -> PushSubscription:
-    """Notify this browser, which belongs to nobody else from now on. Raises ``Invalid``.
+    """Subscribe a browser for this person, and for nobody else from now on. Raises ``Invalid``.
 
     The address comes from the browser, which may be anybody's program, so it is checked here, and again at each call.
     Another person's address is taken over only with the keys that belong to it, which only that browser has.
@@ -142,7 +141,7 @@ def _make_key() -> EllipticCurvePrivateKey:
     site = SiteSettings.objects.select_for_update().get(singleton=True)
     try:
         if key := _key():
-            return key  # another was first
+            return key  # another process made it first
     except sealing.Unreadable:
         lost, _ = PushSubscription.objects.all().delete()
         log.warning("push_key_replaced", reason="stored under another SECRET_KEY", subscriptions=lost)

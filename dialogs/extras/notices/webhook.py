@@ -21,8 +21,8 @@ TIMEOUT_SECONDS = 5
 PASSING = (408, 425, 429)  # and 5xx: the same call may succeed later
 MOST_CHARS = 3_000  # the question's part of the line for people
 SIGNATURE = "X-Dominds-Signature"
-MENTIONS = re.compile(r"(?<![^\W_])@(?=\w)")  # not the sign within a mail address
-HIDES_ADDRESS = re.compile(r"\](?=[(\[:])")
+MENTIONS = re.compile(r"(?<![^\W_])@(?=\w)")  # an "@" before a word, but not within a mail address
+HIDES_ADDRESS = re.compile(r"\](?=[(\[:])")  # where the text of a Markdown link ends and its address begins
 FORMER_SIGNS = timedelta(days=1)  # the time in which the receiver can be given a new secret
 
 
@@ -100,7 +100,7 @@ def signature_of(secrets: Iterable[str], body: bytes, unix_seconds: int) -> str:
 
 
 def change_secret(site: SiteSettings, secret: str) -> None:
-    """Set the columns of a new secret; typing the same one changes nothing. The former one also signs for a while."""
+    """Set the columns of a new secret, unless it is the present one. The former one also signs for ``FORMER_SIGNS``."""
     try:
         former = sealing.unseal(site.sealed_webhook_secret) if site.sealed_webhook_secret else ""
     except sealing.Unreadable:
@@ -113,7 +113,7 @@ def change_secret(site: SiteSettings, secret: str) -> None:
 
 
 def _secrets_of(site: SiteSettings) -> Iterator[str]:
-    """Return the secrets, oldest last. Raises ``sealing.Unreadable``.
+    """Yield the secrets that sign now, oldest last. Raises ``sealing.Unreadable``.
 
     A receiver that reads only one signature reads the last one, and may not have the new secret yet.
     """
@@ -131,7 +131,8 @@ def send(row: Delivery) -> bool:
     site = SiteSettings.current()
     if not site.webhook_url:
         return False
-    body = json.dumps({**json.loads(row.body), "delivery": row.pk}).encode()  # signed, so that a replay is known as one
+    # The number of the delivery is in the signed body too, so that receivers can tell a replay.
+    body = json.dumps({**json.loads(row.body), "delivery": row.pk}).encode()
     headers = {"Content-Type": "application/json", "X-Dominds-Delivery": str(row.pk)}
     if site.sealed_webhook_secret:
         try:

@@ -48,7 +48,7 @@ class ProposalAdmin(ActionsAdmin):
 
     @admin.display(description="on past dialogs")
     def replay(self, proposal: Proposal) -> str:
-        """Show the trial of an open proposal. For a closed one the settings in force are others by now."""
+        """Show the trial of an open proposal. A closed one is not tried, since other settings are in force by now."""
         if proposal.state != Proposal.State.OPEN:
             return "–"
         try:

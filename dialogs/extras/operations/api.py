@@ -16,7 +16,7 @@ router = Router(tags=["settings"])
 
 
 class Choice(Schema):
-    """What calls are to have. Only operators may name another ``person``, or ``*`` for everybody."""
+    """Filters of calls. Only operators may name another ``person``, or ``*`` for everybody."""
 
     day: Text = Field("", description="as `2026-11-30`")
     model: Text = Field("", description="as `provider/model`")

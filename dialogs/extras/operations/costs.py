@@ -26,11 +26,11 @@ from dialogs.permissions import OPERATE, may
 DAYS = 14
 ONE_DAY = timedelta(days=1)
 QUARTER = timedelta(minutes=15)
-# The end of a day: by then what began in it is committed, and its worker known to be gone.
+# From the end of a day. By then the calls that began in it are committed, and lost workers are known to be lost.
 SETTLES_AFTER = timedelta(hours=1)
 NEWEST = 20
-ADDED_UP = 2_000  # the newest calls, which are added up by their dialogs
-Chosen = Mapping[str, str]  # some of ``KEYS``, with the value that calls are to have
+ADDED_UP = 2_000  # newest calls that are added up by dialog
+Chosen = Mapping[str, str]  # the values that calls must have, by some of ``KEYS``
 ALL: Chosen = MappingProxyType({})
 EVERYBODY = "*"  # stands for everybody in place of a person's name
 
@@ -138,15 +138,15 @@ def _groups(chosen: Chosen) -> list[_Group]:
     """Return the groups of calls, from stored sums and from the calls since then."""
     first = _days()[0]
     live = _without_running(_calls_since(_not_summed_up(first))).filter(**_of(chosen, *_OF_CALLS)).order_by()
-    beside: list[QuerySet[Any]] = [CallTotals.objects.all(), EmbeddingUse.objects.annotate(**_NO_OTHERS)]
+    tables_of_sums: list[QuerySet[Any]] = [CallTotals.objects.all(), EmbeddingUse.objects.annotate(**_NO_OTHERS)]
     stored = [
-        kept.filter(began_at__gte=first)
+        rows.filter(began_at__gte=first)
         .annotate(day=_day_of("began_at"), name=_NAME)
         .filter(**_of(chosen, "agent", "person__username"))
         .order_by()
         .values_list(*_LABELS, "agent", "person__username")
         .annotate(**_SUMS_OF_STORED)
-        for kept in beside
+        for rows in tables_of_sums
     ]
     result = chain(live.values_list(*_LABELS, *_OF_CALLS).annotate(**_SUMS), *stored)
     return [_Group(day, name, agent, person, Cost(*sums)) for day, name, agent, person, *sums in result]
@@ -180,7 +180,7 @@ def _of(chosen: Chosen, agent: str, person: str) -> dict[str, str]:
 def sum_up_days() -> int:
     """Store the sums of finished days of UTC, each once none of its calls is running, and return the number of rows."""
     now, made = timezone.now(), 0
-    # The first day begins at this moment in the easternmost zone.
+    # In no zone does the first day of the tables begin earlier, not even where it is still yesterday.
     first = datetime.combine(now.date() - timedelta(days=DAYS), time(), UTC)
     day = _not_summed_up(first)
     while day + ONE_DAY + SETTLES_AFTER <= now:

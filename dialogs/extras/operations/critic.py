@@ -34,7 +34,9 @@ ERRORS = (
 
 
 def review() -> int:
-    """Propose what the last week suggests, unless the same proposal is open, or was rejected within the week."""
+    """Propose what the last week suggests, and return the number of new proposals. Nothing is proposed while another
+    proposal of the kind is open for the agent, or if the same change was decided on within the week.
+    """
     drafts = propose(_rewrites(), _errors())
     return sum(_keep(draft) for draft in drafts)
 

@@ -1,6 +1,6 @@
 """The state of the whole server for its operators: one function for each question, with a bounded number of queries.
 
-Rows have no index on time. Their ids grow with it, so the first row since a moment is found by halving.
+Rows have no index on time. Their ids grow with it, so a binary search finds the first row since a moment.
 """
 
 from collections import defaultdict
@@ -27,7 +27,7 @@ from remediation.models import CleanupTask, ContextEvent, Proposal, RemediationR
 from remediation.policies.registry import rewriting_policies
 
 RECENT = timedelta(hours=1)
-NOTICED = timedelta(days=1)  # how long the page shows a notice that was given up
+NOTICED = timedelta(days=1)  # how long the page shows a notice that was not delivered
 QUEUED_TOO_LONG = timedelta(minutes=1)
 RUNS_LONG = timedelta(minutes=5)
 LEVEL_HOURS = 24
@@ -68,7 +68,7 @@ def cards(recent: "Recent") -> Cards:
     )
 
 
-SHOWN_STATES = (State.GENERATING, State.QUEUED, State.WAITING, State.SUSPENDED, State.FAILED)  # few are in these
+SHOWN_STATES = (State.GENERATING, State.QUEUED, State.WAITING, State.SUSPENDED, State.FAILED)  # few dialogs are
 
 
 def dialogs_by_state(states: Iterable[State] = State) -> dict[str, int]:
@@ -113,7 +113,7 @@ def held_leases() -> list[dict[str, Any]]:
 
 @dataclass(frozen=True, slots=True)
 class Stuck:
-    """A dialog without progress, with the time since when."""
+    """A dialog without progress, the reason, and the time since when."""
 
     dialog: Dialog
     reason: str
@@ -152,7 +152,7 @@ def failed_dialogs() -> QuerySet[Dialog]:
 
 
 def backing_off() -> int:
-    """Return dialogs that wait because their provider asked for patience: they are slow, not stuck."""
+    """Return the number of dialogs that wait because their provider asked for patience: they are slow, not stuck."""
     return Dialog.objects.filter(state__in=[State.QUEUED.value, State.GENERATING.value], wake_at__gt=Now()).count()
 
 
@@ -247,7 +247,7 @@ def first_generation_since(moment: datetime) -> int:
 
 
 def first_since(rows: QuerySet[Any], column: str, moment: datetime) -> int:
-    """Return the id from which on rows began at ``moment`` or later, by halving, in some twenty look-ups of a row."""
+    """Return the id from which on rows began at ``moment`` or later. A binary search reads some twenty rows for it."""
     newest = rows.order_by("-pk").values_list("pk", flat=True).first() or 0
     low, high = 0, newest + 1  # the answer lies in between, both included
     while low < high:

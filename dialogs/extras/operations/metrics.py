@@ -29,7 +29,7 @@ from remediation.policies.registry import rewriting_policies
 log = structlog.get_logger(__name__)
 
 KEPT_SECONDS = 5.0  # scrapes within this time get the same answer
-SHOWN = timedelta(days=1)  # a dialog's level counts while it was active since
+SHOWN = timedelta(days=1)  # the level of a dialog counts if it was active in this time
 
 # From the conventions' advice for gen_ai.client.token.usage and gen_ai.client.operation.duration.
 TOKEN_BOUNDS = (1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864)

@@ -11,8 +11,8 @@ from django.db.models import Count, Q, QuerySet, Sum
 
 from dialogs.models.known_costs import COST_IS_KNOWN
 
-PARTS = 10**10  # parts of one, as fine as the columns of costs
-MARGIN = 200  # newest ids that may still be followed by a smaller one, from a transaction under way
+PARTS = 10**10  # parts of a dollar in which costs are summed, as fine as their columns
+MARGIN = 200  # newest ids that are not settled, since a transaction under way may still commit a smaller one
 
 Sums = Counter[tuple[str, ...]]
 

@@ -22,7 +22,7 @@ class IdentityAdmin(StaffReads, admin.ModelAdmin):  # type: ignore[type-arg]
     raw_id_fields = ("user",)
 
     def get_changeform_initial_data(self, request: HttpRequest) -> dict[str, Any]:
-        return {"issuer": next((one.issuer for one in settings.OIDC_PROVIDERS), "")}
+        return {"issuer": next((provider.issuer for provider in settings.OIDC_PROVIDERS), "")}
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return bool(request.user.is_active and request.user.is_superuser)

@@ -37,12 +37,12 @@ NOT_IN_NAMES = re.compile(r"[^\w.@+-]+")  # characters that Django's user names 
 
 def provider_numbered(number: int) -> Registration | None:
     """Return the provider of this number, if the environment names one."""
-    return next((one for one in settings.OIDC_PROVIDERS if one.number == number), None)
+    return next((provider for provider in settings.OIDC_PROVIDERS if provider.number == number), None)
 
 
 def provider_of(identity: Identity) -> Registration | None:
     """Return the provider of a sign-in, or None if it is no longer configured."""
-    return next((one for one in settings.OIDC_PROVIDERS if one.names(identity.issuer)), None)
+    return next((provider for provider in settings.OIDC_PROVIDERS if provider.names(identity.issuer)), None)
 
 
 def person_of(claims: Mapping[str, Any], provider: Registration) -> User:

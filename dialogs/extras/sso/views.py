@@ -38,7 +38,7 @@ log = structlog.get_logger(__name__)
 
 SIGN_IN_SECONDS = 600  # the time at the provider, in which people look for passwords and second factors
 SIGN_IN_SALT = "dialogs.sign_in"
-LINK_SECONDS = 3600  # that the settings lie open
+LINK_SECONDS = 3600  # how long a page of the settings may be open before its link is used
 LINK_SALT = "dialogs.link_sign_in"
 
 

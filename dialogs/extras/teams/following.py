@@ -1,7 +1,7 @@
 """Side dialogs follow their root: they are shared, deleted, brought back and erased with it.
 
-Their rows are changed after the commit of the root's, as rows are locked from below to above; once an hour what was
-lost with a process is made up for.
+Their rows are changed after the commit of the root's change, since rows are locked from below to above. What a lost
+process did not do is made up for once an hour.
 """
 
 from collections.abc import Collection
@@ -22,7 +22,7 @@ def follow_sharing(dialog: Dialog) -> None:
 
 
 def follow_deletion(ids: Collection[UUID]) -> None:
-    """End what still works below deleted dialogs, and put all of it out of sight with them."""
+    """End the open side dialogs below deleted dialogs, and remove all side dialogs with their root."""
     side_dialogs.end(sight.below(*ids), "the dialog above was deleted")
     follow_soon(ids)
 
@@ -32,7 +32,7 @@ def follow_soon(ids: Collection[UUID]) -> None:
 
 
 def follow_all() -> None:
-    """Make up for what was lost with a process."""
+    """Make up for what a lost process did not do."""
     differs = (
         ~Q(dialog__group=F("root__group"))
         | Q(dialog__group__isnull=True, root__group__isnull=False)
@@ -44,7 +44,7 @@ def follow_all() -> None:
 
 
 def _follow(sides: QuerySet[SideDialog]) -> None:
-    """Give side dialogs the group and the removal of their root, after what is owed to them."""
+    """Give side dialogs the group and the removal of their root. What they owe is done first."""
     for side in sides.select_related("root"):
         with leaving_what_is_locked(side_dialog=str(side.pk)):
             _follow_root(side)
@@ -61,7 +61,9 @@ def _follow_root(side: SideDialog) -> None:
 
 
 def follow_erasure(dialog_id: UUID) -> None:
-    """Forget what a removed dialog was asked and called; those below a removed root are removed as well."""
+    """Erase the name and the task of a removed side dialog, or a removed root's task document. Side dialogs of a
+    removed root are removed as well.
+    """
     SideDialog.objects.filter(pk=dialog_id).update(name=str(dialog_id), task="", reason="")
     TaskRevision.objects.filter(root=dialog_id).delete()
     follow_soon([dialog_id])

@@ -18,7 +18,7 @@ STATES = ("queued", "generating", "waiting", "suspended")  # those of a side dia
 
 
 class TeamsCollector(Collector):
-    """Reads rows at each scrape: those at work by an index, and the sums of all of them."""
+    """A collector that reads rows at each scrape: side dialogs at work, by an index, and the sums of all."""
 
     def describe(self) -> Iterable[Metric]:
         return ()  # else registering would ask the database
@@ -26,7 +26,7 @@ class TeamsCollector(Collector):
     def collect(self) -> Iterable[Metric]:
         try:
             return list(_from_rows())
-        except DatabaseError:  # which dominds_rows_readable tells
+        except DatabaseError:  # the metric dominds_rows_readable tells of it
             return ()
 
 

@@ -1,4 +1,4 @@
-"""What a team costs: each cost stands at its own dialog, is counted once, and adds up to the root."""
+"""The cost of a team. Each cost is stored at the dialog that caused it, and counts once for the budget of the root."""
 
 from collections.abc import Collection
 from dataclasses import replace
@@ -27,8 +27,10 @@ def _with_root(dialog_id: UUID) -> QuerySet[SideDialog]:
 
 
 def add_team_costs(dialog: Dialog, own: Spending) -> Spending:
-    """Add what the dialogs below have cost to a budget, and heed that of the root. In a side dialog that has ended, and
-    is closed in a moment, no call begins. A dialog that asks nobody, and was asked by nobody, takes no query.
+    """Return the spending with the cost of the dialogs below. Its ``refused_above`` says why no call may begin: the
+    team has used up the root's budget, or the side dialog has ended and is about to be closed.
+
+    A dialog that asks nobody, and was asked by nobody, takes no query.
     """
     if own.dialog_budget is not None and dialog.agent.stated_extras.get("colleagues"):
         own = replace(own, beside=cost_of([side.pk for side in sight.below(dialog.pk, ended=True)]))

@@ -13,7 +13,7 @@ from dialogs.runtime.oversized_results import Judged, keep_whole
 from dialogs.store.change import Change, open_change
 
 ASK_AGENT = "ask_agent"
-NEWEST = 50  # turns among which the last answer is looked for; one that was compacted while it streamed has several
+NEWEST = 50  # turns that are searched for the last answer; one that was compacted while it streamed has several
 SUSPENDED = (
     "{name} is suspended until a person decides: {reason} Its report comes as a message, if it goes on. You may wait, "
     "end it by stop_agent, or ask anew."
@@ -21,7 +21,7 @@ SUSPENDED = (
 
 
 def answer_above(change: Change, side: SideDialog) -> None:
-    """Hand what the side dialog under change came to rest with to its parent, in the same transaction."""
+    """Report to the parent how the side dialog under change came to rest, in the same transaction."""
     closed = {"ended_at": Now(), "reason": "it was closed"} if change.dialog.closed_at else {}
     _answer(side, _report(change.dialog), answered_at=Now(), **closed)
 
@@ -68,8 +68,8 @@ def _answer(side: SideDialog, result: Result, **columns: object) -> None:
 
 
 def _hand_over(above: Change, side: SideDialog, result: Result) -> None:
-    """Store a report as the result of the call that waits for it, or else as a message. A call that was given up
-    meanwhile, with its message, hears nothing more.
+    """Store a report as the result of the call that waits for it, or else as a message. If the call was given up
+    meanwhile, with its message, nothing is stored.
     """
     calls = {call.id for call in unresolved_calls(above.dialog)}
     if side.waits and side.call_id in calls:
@@ -81,7 +81,7 @@ def _hand_over(above: Change, side: SideDialog, result: Result) -> None:
         said = "ended without a report" if result.failed else "reports"
         text = f"[Runtime: the side dialog {side.name} {said}.]\n{_fit(above, side, result).text}"
         messages.accept_within(above, text, f"report of {side.call_id}", tool_name=ASK_AGENT)
-        above.asks_work, above.wakes = False, True  # its own key pays, and not that of a request under way
+        above.asks_work, above.wakes = False, True  # the dialog's own key pays, not that of the request
 
 
 def _fit(above: Change, side: SideDialog, result: Result) -> Result:

@@ -1,7 +1,7 @@
 """Side dialogs: how an agent asks in one, how it ends, and what its parent keeps in sight of it.
 
-A change of the parent writes rows of this app alone. What the side dialog owes by them, a task or its end, is done
-right after the commit, and by the sweeper where that was lost.
+A change of the parent writes only rows of this app. What the side dialog then owes, to take a task or to end, is done
+right after the commit, or by the sweeper if that was lost.
 """
 
 from collections.abc import Iterable
@@ -117,7 +117,7 @@ def traced_below(dialog: Dialog) -> str:
 
 
 def end(sides: Iterable[SideDialog], reason: str) -> None:
-    """End side dialogs and all below them in a change of a dialog above, each fenced right after the commit."""
+    """End side dialogs in a change of a dialog above. Each is closed right after the commit."""
     for side in sides:
         SideDialog.objects.filter(pk=side.pk, ended_at=None).update(owes=Owes.END, ended_at=Now(), reason=reason)
         deliver_soon(side.pk)
@@ -131,7 +131,7 @@ def stop_those_below(change: Change) -> None:
 
 
 def state_changed(change: Change) -> None:
-    """Hear a dialog change its state: a side dialog's report, a question in it, and the end of what is below."""
+    """React to a change of a dialog's state: end what is below it, and tell its parent of a report or a question."""
     dialog = change.dialog
     if dialog.state == State.CLOSED:
         end(sight.below(dialog.pk), "the dialog above was closed")
@@ -158,7 +158,7 @@ def _hear(change: Change, side: SideDialog) -> None:
         case _ if {State(dialog.state), change.state_before} & {State.WAITING, State.SUSPENDED}:
             with suppress(NotFound), open_change(side.parent_id) as above:
                 sight.keep_in_sight(above)
-    # Rows are locked from below upwards: a report of the dialog above takes its own before the root's, too.
+    # Rows are locked from below upwards. A report of the dialog above locks its own row before the root's, too.
     if dialog.state in (State.WAITING, State.SUSPENDED) and dialog.answering_seq is not None:
         _tell_root(side, dialog.questions.get(state="open").text)
 
@@ -223,7 +223,7 @@ def tell(parent_id: UUID, name: str, text: str, call_id: str) -> SideDialog:
     side = sight.find(Dialog.objects.get(pk=parent_id), name)
     with open_change(side.pk) as change:
         if not change.dialog.turns.filter(client_message_id=call_id).exists():
-            side = SideDialog.objects.get(pk=side.pk)  # it may have reported until its row was locked
+            side = SideDialog.objects.get(pk=side.pk)  # it may have reported before its row was locked
             if side.answered_at or side.ended_at:
                 raise Conflict("at_rest", f"{name} has reported already. Go on in it by {reports.ASK_AGENT}.")
             messages.accept_within(change, text, call_id)
@@ -236,4 +236,4 @@ def _send(change: Change, side: SideDialog) -> None:
     parts = [side.task, task_document.as_text(document) if document.version else ""]
     text = "\n\n".join(filter(None, [*parts, rules.REPORTS_BACK.format(agent=side.parent.agent)]))
     messages.accept_within(change, text, side.call_id)
-    change.asks_work, change.wakes = False, True  # the parent's key pays, and not that of a request under way
+    change.asks_work, change.wakes = False, True  # the parent's key pays, not that of the request

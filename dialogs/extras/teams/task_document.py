@@ -28,7 +28,7 @@ NOTHING = dict.fromkeys(SECTIONS, "")
 
 
 def root_of(dialog: Dialog) -> UUID:
-    """Return the root of the team that a dialog belongs to; that of a dialog beside any team is itself."""
+    """Return the root of the team that a dialog belongs to: the dialog itself, unless it is a side dialog."""
     if dialog.origin != Dialog.Origin.AGENT:
         return dialog.pk
     return SideDialog.objects.values_list("root_id", flat=True).get(pk=dialog.pk)
@@ -52,7 +52,7 @@ def edit(dialog: Dialog, section: str, text: str, version: int, by: User | None 
 
 
 def restore(dialog: Dialog, old: int, version: int, by: User) -> TaskRevision:
-    """Write an older version anew as the newest one."""
+    """Store an older version again as the newest one. Raises ``Conflict`` if ``version`` is not the newest."""
     revision = TaskRevision.objects.filter(root=root_of(dialog), version=old).first()
     if revision is None:
         raise Invalid(f"There is no version {old} of the task document.")
