@@ -292,7 +292,7 @@ def _renew(ids: Collection[UUID]) -> Collection[UUID]:
     """Renew this worker's leases on those of these dialogs whose rows nobody has locked, and return their ids.
 
     The others are renewed next time. Waiting for a locked row while holding others could deadlock with a change of two
-    dialogs, such as a report of a side dialog to the dialog above.
+    dialogs, such as a report to the dialog above.
     """
     ours = Dialog.objects.filter(pk__in=ids, lease_owner=worker_name())
     free = list(ours.select_for_update(skip_locked=True).values_list("pk", flat=True))
