@@ -237,7 +237,7 @@ def resolve(question_id: UUID, user: User, action: str, /, **options: object) ->
         question.action = action
         close_question(change, question, user, Question.State.RESOLVED)
         taken.perform(change, question, user, given)
-        LogEntry.objects.log_actions(user.pk, [question], CHANGE, change_message=f"Resolved by: {action}")
+        LogEntry.objects.log_actions(user.pk, [question], CHANGE, change_message=f"Resolved: {taken.label}")
         change.asks_work = True
     return question
 

@@ -15,6 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_POST
 
 from dialogs.actions import questions
+from dialogs.actions.exits import exit_named
 from dialogs.errors import Refusal
 from dialogs.models import Question
 from dialogs.views.answers import PersonRequest
@@ -132,8 +133,9 @@ class QuestionAdmin(RecordAdmin):
         try:
             questions.resolve(question_id, request.user, form.cleaned_data["action"], **form.options())
         except Refusal as refusal:
-            return self._page(request, question_id, error=refusal.message, exits=form, status=refusal.status)
-        messages.success(request, f"Resolved by: {form.cleaned_data['action']}.")
+            error = form.in_words(refusal.message)
+            return self._page(request, question_id, error=error, exits=form, status=refusal.status)
+        messages.success(request, f"Resolved: {exit_named(form.cleaned_data['action']).label}.")
         return redirect(reverse("admin:dialogs_question_change", args=[question_id]))
 
     def _finish(self, request: HttpRequest, question: Question, words: str) -> HttpResponse:
@@ -156,10 +158,12 @@ class QuestionAdmin(RecordAdmin):
             }
             return TemplateResponse(request, "admin/dialogs/question/cancel_selected.html", context)
         assert isinstance(request.user, User)
+        cancelled = 0
         for question in open_ones:
             try:
                 self.log_change(request, questions.cancel(question.pk, request.user), "Cancelled")
+                cancelled += 1
             except Refusal as refusal:
                 messages.error(request, f"{shorten(question.text)}: {refusal.message}")
-        messages.success(request, "Cancelled. The agents go on without an answer.")
+        messages.success(request, f"{cancelled} cancelled. The agents go on without an answer.")
         return None

@@ -18,6 +18,7 @@ from dialogs.errors import Invalid
 from dialogs.models import ApiKey, Dialog, PersonSettings, Question
 from dialogs.models.settings import zone_named
 from dialogs.pages.dialog_page import STATES
+from dominds.visible_text import is_blank
 
 MOST_SELECTED = 100
 MOST_TOKENS = 2_000_000_000  # an integer column takes 2,147,483,647
@@ -191,7 +192,13 @@ class ReminderForm(forms.Form):
 
 
 class PackageForm(forms.Form):
-    reminder_content = forms.CharField(strip=False, required=False)
+    reminder_content = forms.CharField(label=_("Hand-over note"), strip=False, required=False)
+
+    def clean_reminder_content(self) -> str:
+        package: str = self.cleaned_data["reminder_content"]
+        if is_blank(package):
+            raise forms.ValidationError(gettext("It is blank. Write what the agent is to go on from."))
+        return package
 
 
 class AnswerForm(forms.Form):
@@ -236,6 +243,13 @@ class ExitForm(forms.Form):
         if "action" in self.errors:
             return gettext("Choose one of the ways out.")
         return " ".join(str(message) for messages in self.errors.values() for message in messages)
+
+    def in_words(self, refusal: str) -> str:
+        """Return a refusal with the labels that people see in place of the names that programs send."""
+        for field in exits.exit_named(self.cleaned_data["action"]).fields:
+            if isinstance(field, exits.TextField):
+                refusal = refusal.replace(field.name, f"“{gettext(field.label)}”")
+        return refusal
 
     def options(self) -> dict[str, str]:
         """Return the options for the chosen exit."""

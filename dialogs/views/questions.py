@@ -214,6 +214,7 @@ def resolve(request: PersonRequest, question_id: UUID) -> HttpResponse:
     try:
         questions.resolve(question.pk, request.user, form.cleaned_data["action"], **form.options())
     except Refusal as refusal:
+        refusal.message = form.in_words(refusal.message)
         return _refuse(request, question, refusal, exits=form)
     return _finish(request, question, _("Done. The dialog is no longer suspended."))
 

@@ -8,6 +8,7 @@ from django.contrib.auth.models import Permission, User
 from django.test import Client
 
 from dialogs.actions import messages, model_choice, questions
+from dialogs.actions.exits import exit_named
 from dialogs.errors import Conflict, Invalid
 from dialogs.models import Dialog, Question
 from remediation.tokens.calibration import Calibration
@@ -67,7 +68,7 @@ def _recorded(question: Question, by: User, action: str) -> None:
     assert (question.state, question.action, question.resolved_by) == ("resolved", action, by)
     assert question.resolved_at is not None
     entry = LogEntry.objects.get(object_id=str(question.pk))
-    assert (entry.user, action in entry.change_message) == (by, True)
+    assert (entry.user, entry.change_message) == (by, f"Resolved: {exit_named(action).label}")
 
 
 def test_a_person_accepts_the_drafted_package(server: LocalDouble, suspended: Dialog, staff: User) -> None:
@@ -206,9 +207,10 @@ def test_an_unusable_model_is_refused_and_the_question_stays_open(
     minds.providers["studio"] = {"apiType": "lmstudio", "baseUrl": "http://127.0.0.1:9/v1", "models": {"m": {}}}
     own = minds.providers["double"]["models"][suspended.model_id]
     minds.providers["double"]["models"]["smaller"] = {**own, "context_length": 2_048}
+    minds.providers["double"]["models"]["as large"] = own
     minds.write()
     unusable = ({"model": "none such"}, {"provider": "studio", "model": "m"}, {"model": suspended.model_id})
-    for options in (*unusable, {"model": "smaller"}):
+    for options in (*unusable, {"model": "smaller"}, {"model": "as large"}):
         with pytest.raises(Invalid):
             questions.resolve(suspended.questions.get().pk, staff, "switch_model", **options)
     suspended.refresh_from_db()
