@@ -68,7 +68,8 @@ def shorten(text: str, room: int, count: Callable[[str], int], least: float = 0.
     sentences of a paragraph are left out.
     """
     statements = statements_of([("assistant", text)])
-    prices = [count(one.text) + 1 for one in statements]
+    share = count(text) / max(1, len(text))
+    prices = [math.ceil(share * len(one.text)) + 1 for one in statements]
     ranks = [(-density(one.worth, price), -one.order) for one, price in zip(statements, prices, strict=True)]
     telling = [one.order for one in statements if one.worth >= least and not one.leads_on]
     order = sorted(telling or range(len(statements)), key=ranks.__getitem__)

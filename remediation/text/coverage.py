@@ -88,7 +88,8 @@ class Shown:
 
 
 def fold(text: str) -> str:
-    return SIGNS.sub("", unicodedata.normalize("NFKC", text).casefold())
+    lines = [line if line.isascii() else unicodedata.normalize("NFKC", line) for line in text.splitlines(keepends=True)]
+    return SIGNS.sub("", "".join(lines).casefold())
 
 
 @lru_cache(maxsize=REMEMBERED)

@@ -2,8 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from remediation.text.secret_masking import REDACTED
 from remediation.text.words import WIDE
@@ -112,8 +112,7 @@ DIGITS = re.compile(r"\d+")
 INSIDE = " .,;:"  # signs that belong to a token only within it
 
 
-@dataclass(frozen=True, slots=True)
-class Tokens:
+class Tokens(NamedTuple):
     """Tokens of a text. ``worths`` has each in lower case with its shape and its worth, in order."""
 
     shape: str  # of the text

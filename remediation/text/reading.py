@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count, groupby, pairwise
+from typing import NamedTuple
 
 from remediation.text.marks import PART_BEGIN, PART_END, disarm
 from remediation.text.secret_masking import redact
@@ -95,8 +96,7 @@ CODE = re.compile(
 VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
 
 
-@dataclass(frozen=True, slots=True)
-class Sentence:
+class Sentence(NamedTuple):
     """``speaker`` is who is quoted; empty for the speaker's own words, a quotation mark where the
     text does not name them. ``paragraph`` is the place of its paragraph or printed line in the text."""
 
@@ -148,7 +148,7 @@ class _Reader:
         if not place and (label := LABELLED_QUOTE.match(line)):
             line = line[label.end() :]
         bare = line.strip()
-        if attached := ATTACHED.match(bare):
+        if bare.startswith("<") and (attached := ATTACHED.match(bare)):
             self.file = attached[1]
         if self.fenced:
             self.fenced = not FENCE.match(bare)
@@ -319,13 +319,13 @@ def without_routine(line: str) -> str:
 
 def is_code_line(bare: str) -> bool:
     """Check whether a line is a program's: what people and agents write is prose unless it is code beyond doubt."""
-    return bool(bare) and not VALUE.match(bare) and bool(CODE.match(bare)) and not _reads_as_prose(bare)
+    if not bare or bare.endswith((".", "?", "!", "。")) or BULLET.match(bare) or VALUE.match(bare):
+        return False
+    return bool(CODE.match(bare)) and not _reads_as_prose(bare)
 
 
 def _reads_as_prose(line: str) -> bool:
-    """Check for several plain words in a row or a sentence's end: a person may write about ``x = f(y)``."""
-    if line.endswith((".", "?", "!", "。")) or BULLET.match(line):
-        return True
+    """Check for several plain words in a row: a person may write about ``x = f(y)``."""
     words = line.split()
     return (
         sum(word.strip("`'\",.;:()").isalpha() for word in words) >= max(3, 0.6 * len(words))
