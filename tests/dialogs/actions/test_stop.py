@@ -8,6 +8,7 @@ from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
 from dialogs.runtime.driver import drive, pending_work, step
 from dialogs.store.lease import claim, keeper
+from dialogs.store.wakeups import client, live_text_key
 from tests.dialogs.actions.driving import SLOW, Driving, answers, in_threads, refreshed, send, user_turns
 from tests.dialogs.conftest import Script
 from tests.dialogs.vanishing import call_and_vanish
@@ -49,8 +50,8 @@ def test_stop_in_the_middle_keeps_what_was_said_once(script: Script, dialog: Dia
     script(SLOW)
     messages.post_message(dialog.pk, "Hi")
     driving = Driving(dialog.pk)
-    eventually(dialog.generations.exists)
-    time.sleep(0.6)
+    called = eventually(dialog.generations.first)
+    eventually(lambda: client().exists(live_text_key(called.pk)))
     messages.stop(dialog.pk)
     driving.end()
     ((text, status),) = answers(dialog)

@@ -71,11 +71,11 @@ def test_writers_take_turns_in_order_even_after_failures(tmp_path: Path) -> None
     handler = databases(tmp_path, 20)
     with handler["default"].cursor() as cursor:
         cursor.execute("CREATE TABLE served (number INTEGER)")
-    begun = threading.Semaphore(0)
+    turns = handler["default"]._turns  # type: ignore[attr-defined]
+    assert turns.take(0)
 
     def write(number: int) -> None:
         connection = handler["default"]
-        begun.release()
         connection.set_autocommit(False, force_begin_transaction_with_broken_autocommit=True)
         with connection.cursor() as cursor:
             cursor.execute("INSERT INTO served VALUES (%s)", [number])
@@ -90,8 +90,9 @@ def test_writers_take_turns_in_order_even_after_failures(tmp_path: Path) -> None
     for number in range(WRITERS):
         threads.append(threading.Thread(target=write, args=(number,)))
         threads[-1].start()
-        begun.acquire()
-        time.sleep(0.02)  # so that it waits before the next one comes
+        while len(turns._waiting) <= number:
+            time.sleep(0.001)
+    turns.give_back()
     for thread in threads:
         thread.join()
     with handler["default"].cursor() as cursor:

@@ -313,6 +313,6 @@ def test_pruning_grows_no_worse_than_n_log_n() -> None:
 
 
 def test_hostile_text_is_scored_in_linear_time() -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     score_parts(user("error" * 200_000 + "do not" * 100_000), 1, 3, WEIGHTS)
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1

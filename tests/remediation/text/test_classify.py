@@ -188,7 +188,7 @@ def test_blank_areas_are_in_no_text() -> None:
     ],
 )
 def test_hostile_texts_are_judged_quickly(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     classify(text, UnitRole.USER)
     priority_of(text, ["a a a b"], 3)
-    assert time.perf_counter() - started < 1
+    assert time.thread_time() - started < 1

@@ -119,7 +119,7 @@ def test_an_answer_of_tags_keeps_all_but_whole_elements(text: str) -> None:
 
 def test_hostile_texts_are_judged_at_once() -> None:
     opened, repeated = "<details>" * 110_000, "a " * 500_000
-    started = time.perf_counter()
+    started = time.thread_time()
     assert without_additions(opened) == opened
     assert without_additions(f"{opened}</think>x") == f"{opened}</think>x"
     assert without_additions(f"{opened}</details>x") == "x"
@@ -129,7 +129,7 @@ def test_hostile_texts_are_judged_at_once() -> None:
     result = fits(many, many)
     assert result is not None
     assert result.exact
-    assert time.perf_counter() - started < 10
+    assert time.thread_time() - started < 10
 
 
 def test_new_is_the_newest_message_or_the_last_results() -> None:

@@ -48,6 +48,6 @@ def test_what_stays_are_lines_of_the_code_in_their_order(code: str) -> None:
 
 @pytest.mark.parametrize("text", ["/*\n" * 40_000, '"' * 40_001, "`\n" * 39_999, "'''\"\"\"\n" * 9_000, "#\n" * 40_000])
 def test_hostile_code_takes_linear_time(text: str) -> None:
-    started = time.perf_counter()
+    started = time.thread_time()
     minify_code(fenced("js", text))
-    assert time.perf_counter() - started < 2
+    assert time.thread_time() - started < 2
