@@ -221,17 +221,16 @@ def test_what_streams_arrives_piece_by_piece(proxy: Proxy, key: str) -> None:
 def test_events_stream_through_too(proxy: Proxy, key: str) -> None:
     with proxy.client(Authorization=f"Bearer {key}") as client:
         dialog = client.post("/api/dialogs", json={"agent": "slow"}).json()["id"]
-        client.post(f"/api/dialogs/{dialog}/messages", json={"text": "Hi"})
-        begun, times = time.monotonic(), []
+        times = []
         with client.stream(
             "GET", f"/api/dialogs/{dialog}/events?after=0", headers={"Accept": "text/event-stream"}
         ) as answer:
+            client.post(f"/api/dialogs/{dialog}/messages", json={"text": "Hi"})
             for line in answer.iter_lines():
                 if line.startswith("data:"):
-                    times.append(time.monotonic() - begun)
+                    times.append(time.monotonic())
                 if '"state":"idle"' in line.replace(" ", ""):
                     break
-    assert times[0] < 1.5
     assert times[-1] - times[0] > CHUNKS * CHUNK_MS / 1000 / 3
 
 
