@@ -17,6 +17,12 @@ from tests.harness.stack import eventually
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+def await_words(dialog: Dialog) -> None:
+    """Wait until the model has begun to answer."""
+    called = eventually(dialog.generations.first)
+    eventually(lambda: client().exists(live_text_key(called.pk)))
+
+
 def test_stop_before_any_worker_came_ends_the_message(dialog: Dialog) -> None:
     messages.post_message(dialog.pk, "Hi")
     assert messages.stop(dialog.pk) == "idle"
@@ -50,8 +56,7 @@ def test_stop_in_the_middle_keeps_what_was_said_once(script: Script, dialog: Dia
     script(SLOW)
     messages.post_message(dialog.pk, "Hi")
     driving = Driving(dialog.pk)
-    called = eventually(dialog.generations.first)
-    eventually(lambda: client().exists(live_text_key(called.pk)))
+    await_words(dialog)
     messages.stop(dialog.pk)
     driving.end()
     ((text, status),) = answers(dialog)
@@ -66,7 +71,7 @@ def test_stop_ends_the_present_message_and_not_the_queue(script: Script, dialog:
     script({"match": "first", **SLOW}, {"text": "second"})
     messages.post_message(dialog.pk, "the first")
     driving = Driving(dialog.pk)
-    eventually(dialog.generations.exists)
+    await_words(dialog)
     messages.post_message(dialog.pk, "the next")
     messages.stop(dialog.pk)
     driving.end()
