@@ -174,7 +174,7 @@ def test_a_result_is_stored_once_though_its_commit_is_repeated(script: Script, d
 
 
 def test_close_fences_out_the_worker_that_is_generating(script: Script, dialog: Dialog) -> None:
-    script({"text": "SENTINEL", "delay_ms": 1_000})
+    script({"text": "SENTINEL", "delay_ms": 20_000})
     messages.post_message(dialog.pk, "Hi")
     driving = Driving(dialog.pk)
     eventually(dialog.generations.exists)
