@@ -205,7 +205,8 @@ def rename(dialog_id: UUID, title: str, by: User | None = None) -> None:
     if len(title) > LONGEST_TITLE:
         raise Invalid(f"The title has {len(title):,} characters; at most {LONGEST_TITLE} are allowed. Shorten it.")
     with open_change(dialog_id) as change:
-        change.dialog.title, change.dialog.awaits_title = title, False
+        change.dialog.title = title
+        change.dialog.awaits_title = False
         change.event("title", title=title)
         change.act(by, f"called this dialog “{title}”")
 
@@ -239,7 +240,8 @@ def stop_within(change: Change) -> None:
     """End the message under way, and withdraw a rewrite that was requested."""
     abandon(change, "Not run: a person pressed stop.")
     change.end_message(Turn.Status.STOPPED)
-    change.dialog.stop_requested, change.dialog.requested_rewrite = False, ""
+    change.dialog.stop_requested = False
+    change.dialog.requested_rewrite = ""
 
 
 def retry(dialog_id: UUID, by: User | None = None) -> str:
@@ -299,7 +301,9 @@ def close_within(change: Change, user: User | None) -> None:
         close_question(change, question, user, Question.State.CANCELLED)
     end_running(change, Generation.Outcome.STOPPED, finished_at=timezone.now())
     dialog.closed_at = timezone.now()
-    dialog.answering_seq, dialog.continuing, dialog.requested_rewrite, dialog.failure = None, False, "", ""
+    dialog.answering_seq = None
+    dialog.continuing = False
+    dialog.requested_rewrite = dialog.failure = ""
     dialog.epoch += 1  # fences out a worker that is still generating
     release(change)
 

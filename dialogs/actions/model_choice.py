@@ -46,7 +46,8 @@ def move(dialog: Dialog, provider: str, model: str) -> None:
     before = dialog.provider_id, dialog.model_id
     dialog.provider, dialog.model = provider or (dialog.provider_id if model else ""), model
     if before != (dialog.provider_id, dialog.model_id):
-        dialog.overflowed, dialog.calibration, dialog.calibration_fit = False, None, None
+        dialog.overflowed = False
+        dialog.calibration = dialog.calibration_fit = None
 
 
 def unusable_with(dialog_id: UUID, chosen: tuple[str, str] | None = None) -> str:

@@ -14,8 +14,7 @@ def counters_of(context_state: ContextState) -> Counters:
 
 
 def set_counters(context_state: ContextState, counters: Counters) -> None:
-    context_state.kept_since_guidance, context_state.guided_generations = (
-        counters.kept_since_guidance,
-        counters.guided_generations,
-    )
-    context_state.failed_clears, context_state.clear_unproven = counters.failed_clears, counters.clear_unproven
+    context_state.kept_since_guidance = counters.kept_since_guidance
+    context_state.guided_generations = counters.guided_generations
+    context_state.failed_clears = counters.failed_clears
+    context_state.clear_unproven = counters.clear_unproven

@@ -26,6 +26,7 @@ def draft_package(dialog: Dialog, answer: str | None = None) -> str:
     asked = turns.filter(role=Turn.Role.USER).order_by("position").values_list("text", flat=True)
     newest = turns.filter(round_number=dialog.round_number).exclude(role=Turn.Role.NOTICE).order_by("-position")
     rows = list(newest[:NEWEST_TURNS])[::-1]
+    said = [*rows, Turn(role=Turn.Role.ASSISTANT, text=answer)] if answer else rows
     waiting = dialog.answering_seq if answer is None else None
     pending = turns.filter(seq=waiting).first() if waiting is not None else None
     run = standing_run(dialog)
@@ -34,7 +35,7 @@ def draft_package(dialog: Dialog, answer: str | None = None) -> str:
             first_request=asked.first() or "",
             requests=[row.text for row in rows if row.role == Turn.Role.USER],
             pending=pending.text if pending else "",
-            statements=_statements([*rows, *([Turn(role=Turn.Role.ASSISTANT, text=answer)] if answer else [])]),
+            statements=_statements(said),
             tool_uses=[_use(call) for row in rows for call in row.tool_calls or ()],
             package=dialog.rounds.get(number=dialog.round_number).package,
             ledger=run.ledger if run else (),

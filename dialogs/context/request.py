@@ -85,8 +85,10 @@ class Form:
 
 
 def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form()) -> Prepared:
-    view, several = call.view, model.kind.takes_several_system
-    first, system = client.system_messages_of(dialog, view.units, as_user=not form.takes_system, takes_several=several)
+    view = call.view
+    first, system = client.system_messages_of(
+        dialog, view.units, as_user=not form.takes_system, takes_several=model.kind.takes_several_system
+    )
     instructions = "\n\n".join(filter(None, (client.instructions_of(dialog), first)))
     tools, force, called = _insist(call, model, form)
     offered = _tools_json(tools)

@@ -140,7 +140,8 @@ def record_request(
     dialog: Dialog, call: ModelCall, prepared: Prepared, model: ModelInfo, body: bytes
 ) -> tuple[Sent, tuple[RequestPart, ...]]:
     """Return the record of a request, with the parts that it names."""
-    parts, view, request, once = dict[str, RequestPart](), call.view, prepared.request, prepared.once
+    view, request, once = call.view, prepared.request, prepared.once
+    parts: dict[str, RequestPart] = {}
 
     def part(text: str, *, of_dialog: bool = client_of(dialog) is not None) -> str:
         """Add a part. A client of ``/v1`` may bring anything, so all parts of its requests belong to the dialog."""
@@ -224,9 +225,12 @@ def parts_named_by(sent: Sent) -> set[str]:
 
 def split_by_chars(chars: dict[Category, int], tokens: int) -> dict[Category, int]:
     """Split ``tokens`` by category in proportion to characters; the parts sum up exactly."""
-    whole, shares, taken, before = sum(chars.values()), dict[Category, int](), 0, 0
+    all_chars = sum(chars.values())
+    shares: dict[Category, int] = {}
+    chars_so_far = tokens_so_far = 0
     for category, size in chars.items():
-        before += size
-        upto = tokens * before // whole if whole else 0
-        shares[category], taken = upto - taken, upto
+        chars_so_far += size
+        upto = tokens * chars_so_far // all_chars if all_chars else 0
+        shares[category] = upto - tokens_so_far
+        tokens_so_far = upto
     return shares

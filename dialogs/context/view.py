@@ -113,7 +113,10 @@ def _without_cut_off(rows: Sequence[Any]) -> Sequence[Any]:
     """Leave out answers at the end that were cut off. Their message is answered again, and a model would go on from
     such a beginning, or refuse it.
     """
-    return rows[: next((end for end in range(len(rows), 0, -1) if not is_cut_off(rows[end - 1])), 0)]
+    end = len(rows)
+    while end and is_cut_off(rows[end - 1]):
+        end -= 1
+    return rows[:end]
 
 
 def view_of_turns(dialog: Dialog, turns: Sequence[Turn]) -> View:
@@ -290,7 +293,8 @@ def _standing_view(dialog_id: UUID, items: Sequence[Mapping[str, Any]]) -> tuple
 
 def _pin(drive: Drive, units: Units) -> Units:
     """Pin the newest user message and the one being answered, which no rewrite changes."""
-    pinned, answering = list(units), f"turn-{drive.answering_seq}"
+    pinned = list(units)
+    answering = f"turn-{drive.answering_seq}"
     backwards = range(len(units) - 1, -1, -1)  # both are near the end
     newest = (place for place in backwards if units[place].role is UnitRole.USER and units[place].source)
     answered = (place for place in backwards if units[place].id == answering)

@@ -88,11 +88,12 @@ def _count_growing(dialog: Dialog, view: View, counter: Counter) -> int:
     messages = view.messages
     if not view.units or view.left_out != ALL_SHOWN:
         return counter.count_messages(messages)
-    key, settled = (dialog.pk, view.base, counter.name), len(messages) - len(view.units[-1].messages)
-    at, tokens = _grown.get(key) or (0, 0)
-    if at > settled:
-        at = tokens = 0
-    tokens += counter.count_messages(messages[at:settled])
+    key = (dialog.pk, view.base, counter.name)
+    settled = len(messages) - len(view.units[-1].messages)
+    counted, tokens = _grown.get(key) or (0, 0)
+    if counted > settled:
+        counted = tokens = 0
+    tokens += counter.count_messages(messages[counted:settled])
     _grown.put(key, (settled, tokens), weight=1)
     return tokens + counter.count_messages(messages[settled:])
 

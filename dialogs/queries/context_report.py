@@ -57,7 +57,8 @@ def context_of(dialog: Dialog, preview: str = "") -> dict[str, Any]:
 
 def recalled_for(dialog: Dialog, text: str) -> dict[str, Any]:
     """Return the text that would be recalled for a message with this text if it were sent now."""
-    view, message = view_of(dialog), Message(Role.USER, text)
+    view = view_of(dialog)
+    message = Message(Role.USER, text)
     newest = Unit("newest", UnitKind.MESSAGE, UnitRole.USER, (message,), source=(NOT_STORED,))
     view = replace(
         view,
@@ -90,8 +91,10 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
 
 def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
     policy = policy_with(verb)
-    result, sizes = rewrite.preview(dialog, materials, verb), materials.sizes.under(policy)
-    before, standing = next_prompt(dialog, materials, sizes), {unit.id for unit in result.units}
+    result = rewrite.preview(dialog, materials, verb)
+    sizes = materials.sizes.under(policy)
+    before = next_prompt(dialog, materials, sizes)
+    standing = {unit.id for unit in result.units}
     shows_scores = policy.by_hand is not None and policy.by_hand.shows_scores
     points = {unit["id"]: unit["points"] for unit in _units(sizes)} if shows_scores else {}
     return {

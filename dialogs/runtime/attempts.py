@@ -185,8 +185,10 @@ def _storable_fields(reply: Reply) -> dict[str, Any] | None:
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:
     """End the generation's row, with an unknown snapshot if it broke off. Raises ``AlreadyEnded`` if it had ended."""
     generation, usage = attempt.generation, reply.usage
-    generation.outcome, generation.finished_at = outcome, timezone.now()
-    generation.cursor, generation.finish_reason = reply.cursor, reply.finish_reason[:40]
+    generation.outcome = outcome
+    generation.finished_at = timezone.now()
+    generation.cursor = reply.cursor
+    generation.finish_reason = reply.finish_reason[:40]
     generation.first_token_ms = reply.first_token_ms
     generation.provider_fields = _storable_fields(reply)
     set_usage(change, generation, usage, attempt.prices)

@@ -280,7 +280,9 @@ def _end(lease: Lease, generation: Generation, reply: Reply, model: ModelInfo) -
 
 def _record(change: Change, generation: Generation, reply: Reply, model: ModelInfo) -> None:
     outcome = "kept" if reply.is_complete else "stopped" if reply.stopped or reply.lost else "failed"
-    generation.outcome, generation.finished_at, generation.cursor = outcome, timezone.now(), reply.cursor
+    generation.outcome = outcome
+    generation.finished_at = timezone.now()
+    generation.cursor = reply.cursor
     generation.finish_reason = reply.finish_reason[:40]
     set_usage(change, generation, reply.usage, model.prices)
     if reply.error:

@@ -221,7 +221,8 @@ def fail(lease: Lease, message: str, code: str = "") -> None:
     with lease.change() as change:
         if code:
             rounds.record_context_error(change.dialog, code, message)
-        change.dialog.failure, change.dialog.requested_rewrite = message, ""
+        change.dialog.failure = message
+        change.dialog.requested_rewrite = ""
         if change.dialog.agent.critical_policy == Agent.CriticalPolicy.COUNTDOWN:
             change.dialog.failed_clears = 0  # so that forced clears are tried again for the next message
         abandon(change, "Not run: the message failed.")

@@ -19,9 +19,10 @@ def answer(dialog: Dialog, materials: Materials, guidance: str, nudge: str, reca
     recalled = NOTHING
     if recall.is_on:
         recalled = tracing.trace_recall(dialog, lambda: recalled_into(dialog, materials, recall, sizes.own))
-    policy, wanted = served.policy, most_output(dialog.agent.model_params, asked)
+    wanted = most_output(dialog.agent.model_params, asked)
     output = _at_most(dialog, output_tokens(served, sizes, wanted, guidance, recalled))
-    counted, watch = sizes.counted_with(recalled.raw_tokens), None
+    counted = sizes.counted_with(recalled.raw_tokens)
+    policy, watch = served.policy, None
     if policy.while_streaming:
         watch = StreamWatch(sizes.own, lambda used, limit: while_streaming(policy, used, limit), recalled.est_tokens)
     return Answer(

@@ -113,7 +113,10 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
     before = (
         judge(Usage(dialog.prompt_tokens, 0), thresholds).level if dialog.prompt_tokens is not None else Level.UNKNOWN
     )
-    dialog.overflowed, dialog.changed_since_rewrite, dialog.tries, dialog.repeats = False, True, 0, {}
+    dialog.overflowed = False
+    dialog.changed_since_rewrite = True
+    dialog.tries = 0
+    dialog.repeats = {}
     if attempt.is_shortened and isinstance(usage, Usage):
         return before
     if isinstance(usage, Usage):
@@ -189,7 +192,8 @@ def _stop(change: Change, attempt: Attempt, reply: Reply) -> None:
     finish(change, attempt, reply, Generation.Outcome.STOPPED)
     _keep_text(change, attempt, reply, Turn.Status.STOPPED)
     change.end_message(Turn.Status.STOPPED)
-    change.dialog.stop_requested, change.dialog.repeats = False, {}
+    change.dialog.stop_requested = False
+    change.dialog.repeats = {}
 
 
 def _fail(change: Change, attempt: Attempt, reply: Reply, package: str) -> float:
@@ -239,7 +243,8 @@ def _act_on_overflow(change: Change, attempt: Attempt, error: ContextOverflow, p
     """Act as at a critical level. Inside a forced attempt nothing smaller can be sent, so a person is asked at once."""
     dialog = change.dialog
     rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", str(error))
-    dialog.overflowed, dialog.repeats = True, {}
+    dialog.overflowed = True
+    dialog.repeats = {}
     _learn_from_overflow(dialog, attempt, error)
     if not dialog.agent.kind.is_guided:  # only its policy can make the request shorter, in a few tries
         dialog.changed_since_rewrite = True

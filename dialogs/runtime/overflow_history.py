@@ -153,17 +153,18 @@ def after_rewrite(change: Change, budget: Budget, decision: Rewrite, rewritten: 
     dialog, limit = change.dialog, budget.limit
     if limit is None:
         return
-    over, codes = budget.prompt > limit, ContextEvent.Code
+    codes = ContextEvent.Code
+    is_over = budget.prompt > limit
     told = [
         (codes.WARNING, f"est. {est_before:,} of {limit:,} tokens", budget.is_over_trigger),
-        (codes.OVER_HIT, f"est. {est_before:,} tokens, over {limit:,}", over),
+        (codes.OVER_HIT, f"est. {est_before:,} tokens, over {limit:,}", is_over),
         (codes.LOOP_DETECTED, "The agent ran in circles, so it was started afresh.", decision.reason == LOOP_REASON),
         (codes.RECOVERY_TRIGGERED, "The context was started afresh or truncated.", rewritten.recovered),
     ]
     for code, message, holds in told:
         if holds:
             insert(ContextEvent(dialog=dialog, code=code, message=message, est_tokens=est_before, limit=limit))
-    if over and dialog.agent.priority == 1:
+    if is_over and dialog.agent.priority == 1:
         raise_task(dialog, "A priority-1 agent went over its limit.")
     if not rewritten.failure and len(_recent_warnings(dialog.pk)) == WARNINGS_BEFORE_TASK:
         raise_task(dialog, f"{WARNINGS_BEFORE_TASK} context warnings within an hour.")

@@ -47,7 +47,13 @@ from remediation.policies.retention import PRUNE
 REFUSAL_COUNTS = timedelta(days=30)  # how long a refusal to be forced is believed: the server may learn it
 ROOM_SHARE = 0.9  # share of the room by a provider's numbers, some of which state a lower bound of the prompt
 RATE_NUMBERS = re.compile(r"limit:? (\d[\d,]*).{0,20}requested:? (\d[\d,]*)", re.I)  # OpenAI, Groq
-UNFORCED, OUTPUT, STALE, SYSTEM, UNSEEN, SHORTER = "unforced", "output", "stale", "system", "unseen", "shorter"
+# Keys of ``dialog.repeats``: the forms in which the attempt is repeated. Most have the value True.
+UNFORCED = "unforced"  # no tool is forced
+OUTPUT = "output"  # less output is asked for: the tokens
+STALE = "stale"  # earlier reasoning is not sent
+SYSTEM = "system"  # no system message stands in the middle
+UNSEEN = "unseen"  # lines of text stand for images
+SHORTER = "shorter"  # the request is made shorter: the share that may be sent
 REFUSALS = tuple(
     error.kind
     for error in (
@@ -88,7 +94,8 @@ def repeat_within(dialog: Dialog, attempt: Attempt, error: ProviderError | None)
         case OutputAboveMaximum(most=most) if OUTPUT not in dialog.repeats and most and most >= LEAST_OUTPUT_TOKENS:
             dialog.repeats = {**dialog.repeats, OUTPUT: most}
         case TooLargeForRate() if SHORTER not in dialog.repeats and (verb := _verb_for(dialog)):
-            dialog.requested_rewrite, dialog.repeats = verb, {**dialog.repeats, SHORTER: _share_within_rate(error)}
+            dialog.requested_rewrite = verb
+            dialog.repeats = {**dialog.repeats, SHORTER: _share_within_rate(error)}
         case ForcingRefused() if request.force and not is_new:
             _remember_unforced(attempt, str(error))
             dialog.repeats = {**dialog.repeats, UNFORCED: True}

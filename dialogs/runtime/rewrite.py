@@ -368,7 +368,8 @@ def _store_failure(lease: Lease, job: Job, run: RemediationRun, rewritten: Rewri
     """Store a failed rewrite with its reward. The model's view stays as it was. The failure counts as a restart, and is
     an error only if the request does not fit.
     """
-    reason, overflows = rewritten.failure, not job.sizes.budget.fits
+    reason = rewritten.failure
+    overflows = not job.sizes.budget.fits
     with lease.change() as change:
         by_hand = bool(change.dialog.requested_rewrite)
         insert(run)

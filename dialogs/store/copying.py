@@ -43,7 +43,8 @@ def copy_rewrites(runs: QuerySet[RemediationRun], made: Dialog) -> None:
     """Copy rewrites with their archive. Only the originals keep their reward."""
     for run in runs.order_by("pk"):
         units = RemovedUnit.objects.filter(run=run.pk)
-        run.pk, run.dialog, run.reward, run.reward_record = None, made, None, None
+        run.pk = run.reward = run.reward_record = None
+        run.dialog = made
         run.save(force_insert=True)
         copy_rows(units, dialog_id=made.pk, run_id=run.pk)
 

@@ -88,7 +88,8 @@ def _rows(dialog: Dialog, first: int, new_events: Sequence[NewEvent]) -> Iterato
     """Make rows of events: a single one, unless a client's whole conversation is imported."""
     start = 0
     while start < len(new_events):
-        (kind, data), end, more = new_events[start], start + 1, ""
+        kind, data = new_events[start]
+        end, more = start + 1, ""
         while end < len(new_events) and len(more) < FULL:
             more += _write_item(new_events[end])
             end += 1

@@ -62,10 +62,11 @@ def client() -> redis.Redis:
 
 
 def poke_dialog(dialog_id: UUID, seq: int, *, is_step: bool) -> None:
-    """Announce after the commit that the dialog has events up to ``seq``. The poke of a
-    step waits a little, since others mostly follow and replace it.
+    """Announce after the commit that the dialog has events up to ``seq``. The poke of a step waits a little, since
+    others mostly follow and replace it.
     """
-    poke, seconds = (seq, orjson.dumps({"seq": seq})), STEP_SECONDS if is_step else 0
+    poke = (seq, orjson.dumps({"seq": seq}))
+    seconds = STEP_SECONDS if is_step else 0
     transaction.on_commit(lambda: _publisher.add(dialog_channel(dialog_id), poke, seconds), robust=True)
 
 
@@ -101,7 +102,8 @@ def _send(task: str, row_id: str | int) -> None:
 
     ``send_task`` also looks for results, links, limits and queues. That takes 0.25 ms, as long as the rest.
     """
-    task_id, args, conf = str(uuid4()), (row_id,), current_app.conf
+    task_id, args = str(uuid4()), (row_id,)
+    conf = current_app.conf
     headers = {"lang": "py", "task": task, "id": task_id, "root_id": task_id, "parent_id": None, "group": None}
     with current_app.producer_or_acquire() as producer:
         producer.publish(

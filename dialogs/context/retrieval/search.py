@@ -163,11 +163,13 @@ def has_older_messages(dialogs: QuerySet[Dialog]) -> bool:
 
 
 def _newest(person: User) -> tuple[Q, bool]:
-    """Return the newest messages, some 20,000 at most, of the dialogs that moved last, and whether there are more."""
+    """Return the newest messages, some 20,000 at most, of the latest active dialogs, and whether there are more."""
     by_activity = Coalesce("active_at", "created_at").desc()
     conversations = Dialog.objects.shared_with(person).exclude(origin=Dialog.Origin.BACKGROUND)
     dialogs = conversations.order_by(by_activity).values_list("pk", "last_position")
-    whole, newest, room, is_cut = list[UUID](), Q(), MOST_SEARCHED, False
+    whole: list[UUID] = []
+    newest, is_cut = Q(), False
+    room = MOST_SEARCHED
     for number, (dialog, last) in enumerate(dialogs[: MOST_DIALOGS + 1]):
         if number == MOST_DIALOGS or room <= 0:
             return newest | Q(dialog__in=whole), True
