@@ -1,4 +1,4 @@
-// The form of an agent: what is typed narrows the list of models, which begins at the chosen one.
+// The form of an agent: typing narrows the list of models, which is scrolled to the chosen one.
 import { startPickers } from "./picker.js";
 
 startPickers();

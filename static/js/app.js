@@ -17,7 +17,7 @@ document.addEventListener("htmx:beforeOnLoad", (event) => {
   else if (elt.getAttribute("hx-swap") === "none" && !isOld(xhr) && !isPage(xhr)) applyPieces(xhr.responseText);
 });
 
-/** The socket has brought all that this answer holds, and perhaps more. */
+/** Return whether the socket has already brought all that this response holds. */
 function isOld(xhr) {
   const seq = xhr.getResponseHeader("X-Dominds-Seq");
   return seq !== null && Number(seq) <= Number(document.getElementById("dialog")?.dataset.seq);
@@ -28,14 +28,14 @@ document.addEventListener("dominds:toast", ({ detail }) => toast(detail.text, de
 document.addEventListener("htmx:configRequest", (event) => {
   event.detail.headers["X-Page-Language"] = language;
 });
-// What was folded open to be filled in closes once it is done, and leaves nothing of what was written.
+// A form in a disclosure is emptied and closed once the server has accepted it.
 document.addEventListener("htmx:afterRequest", ({ detail: { elt, successful } }) => {
   if (!successful || !elt.matches("details > form")) return;
   elt.parentElement.open = false;
   for (const area of elt.querySelectorAll("textarea")) area.value = area.defaultValue;
   elt.closest(".popover:popover-open")?.hidePopover();
 });
-// What unfolds in a menu to be filled in takes the keys.
+// A form that is opened in a menu takes the focus.
 document.addEventListener(
   "toggle",
   ({ target }) => {
@@ -59,12 +59,12 @@ document.addEventListener("htmx:afterSwap", (event) =>
 document.addEventListener("submit", (event) => {
   const words = event.target.dataset.confirm;
   if (words && !confirm(words)) event.preventDefault();
-  // Said by an event of its own: htmx would keep a form from being sent whose "submit" triggers something.
+  // An event of its own, since htmx prevents a form from being sent if its "submit" triggers a request.
   else event.target.querySelector("[data-on-sent]")?.dispatchEvent(new Event("sent"));
 });
 
 document.addEventListener("formdata", ({ target, formData }) => {
-  // A piece that came by the socket has no token.
+  // Pieces that the socket brings have no CSRF token.
   if (target.method === "post") formData.set("csrfmiddlewaretoken", csrfToken());
 });
 
@@ -119,7 +119,7 @@ for (const range of document.querySelectorAll("input[type='range']")) {
   show();
 }
 
-// The chosen part of the settings, in a row that is wider than a phone.
+// On a phone the list of settings is a row that is wider than the window: scroll it to the chosen part.
 const part = document.querySelector(".settings-nav [aria-current]");
 if (part) {
   const row = part.closest("ul");
@@ -131,7 +131,7 @@ document.addEventListener("change", (event) => {
   for (const tick of document.querySelectorAll(".tick input")) tick.checked = event.target.checked;
 });
 
-// A number that follows the default is grey, and stays as it is.
+// A limit that follows the default is grey and read-only.
 for (const row of document.querySelectorAll("[data-follows]")) {
   const [tick, number] = [row.querySelector("[name$='follow_default']"), row.querySelector("[name$='limit']")];
   const obey = () => {

@@ -1,4 +1,4 @@
-// Theme and text size: of the person, and of this browser.
+// The theme, which is stored for the person, and the text size, which is stored in this browser.
 import { csrfToken, toast } from "./page.js";
 import { tr } from "./words.js";
 

@@ -1,4 +1,4 @@
-// The banner of an agent's question says it in one line while its card in the conversation can be seen.
+// The banner about an agent's question is one line as long as the question's card in the conversation is in sight.
 
 export function startAsked(scroller) {
   let card = null;

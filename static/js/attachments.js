@@ -2,13 +2,13 @@
 import { announce } from "./page.js";
 import { tr } from "./words.js";
 
-const SMALLER_PX = 2000; // what a photograph that is too long for the server is made to fit
+const SMALLER_PX = 2000; // the longer side of a photograph that was too large for the server, once it is scaled down
 const JPEG_QUALITY = 0.85;
-const IMAGES = /^(\x89PNG|GIF8|\xff\xd8|RIFF[^]{4}WEBP)/; // by their first bytes, as the server has it
-const OFFICE = /\.(docx|xlsx|pptx)$/i; // by the name: the server looks into the archive
+const IMAGES = /^(\x89PNG|GIF8|\xff\xd8|RIFF[^]{4}WEBP)/; // first bytes, by which the server knows images as well
+const OFFICE = /\.(docx|xlsx|pptx)$/i; // only the name is checked here; the server looks into the archive
 const NO_TEXT = /[\x00-\x08\x0e-\x1a\x1c-\x1f]/; // control characters that no text has
 
-/** `refuse` takes a sentence for people, `changed` is called with the number of files. */
+/** Set up a form. `refuse` is called with a sentence for people, `changed` with the number of files. */
 export function startAttachments(form, { refuse, changed }) {
   const input = form.elements.namedItem("attachments");
   const list = form.querySelector(".attached");
@@ -23,11 +23,11 @@ export function startAttachments(form, { refuse, changed }) {
   form.querySelector(".camera")?.addEventListener("click", () => camera.click());
   camera?.addEventListener("change", () => {
     add([...camera.files]);
-    camera.value = ""; // the same photograph again is another choice
+    camera.value = ""; // otherwise choosing the same photograph again would be no change
   });
   form.addEventListener("paste", (event) => {
     const pasted = [...event.clipboardData.files];
-    // A word processor adds a picture of its text.
+    // A word processor also copies a picture of the text. Only the text is pasted.
     if (!pasted.length || event.clipboardData.types.includes("text/plain")) return;
     event.preventDefault();
     add(pasted);
@@ -117,7 +117,7 @@ export function startAttachments(form, { refuse, changed }) {
     sending() {
       sent = files;
     },
-    /** Those that the server has; what was added meanwhile stays. */
+    /** Remove the files that the server has accepted. Files that were added meanwhile stay. */
     accepted() {
       files = files.filter((file) => !sent.includes(file));
       this.ended();
@@ -142,7 +142,7 @@ function words(bytes) {
       : `${(bytes / 1e6).toFixed(1)} MB`;
 }
 
-/** "image", "document" or "text", by the content alone; nothing for what the server does not take. */
+/** Return "image", "document" or "text", or an empty text for a file that the server would refuse. */
 async function kindOf(file) {
   try {
     const bytes = new Uint8Array(await file.arrayBuffer());
@@ -151,18 +151,18 @@ async function kindOf(file) {
     if (begin.startsWith("%PDF-") || (begin.startsWith("PK\x03\x04") && OFFICE.test(file.name))) return "document";
     return NO_TEXT.test(new TextDecoder("utf-8", { fatal: true }).decode(bytes)) ? "" : "text";
   } catch {
-    return ""; // a folder, or no UTF-8
+    return ""; // a folder, or a text that is not UTF-8
   }
 }
 
-/** Whether the model that is to answer surely sees no images: the dialog's, or the one chosen for a new dialog. */
+/** Return whether the dialog's model, or the one chosen for a new dialog, certainly sees no images. */
 function isBlind(form) {
   const model =
     form.querySelector("[name='model']:checked:not([value=''])") ?? form.querySelector("[name='agent']:checked");
   return Boolean((model?.closest(".option") ?? form.querySelector("#model-button"))?.matches("[data-blind]"));
 }
 
-/** A small square of the picture; nothing of what is none. */
+/** Draw the middle of a picture as a small square. The canvas of any other file is hidden. */
 async function draw(file, canvas) {
   const picture = await createImageBitmap(file).catch(() => null);
   canvas.hidden = !picture;
@@ -184,7 +184,7 @@ async function draw(file, canvas) {
   picture.close();
 }
 
-/** A photograph with fewer pixels, or the file as it is. */
+/** Return a photograph scaled down as JPEG; return any other file unchanged. */
 async function smaller(file) {
   const picture = await createImageBitmap(file).catch(() => null);
   if (!picture) return file;

@@ -1,5 +1,5 @@
-// How many questions wait for this person: in the navigation, in the title, as a toast or a notification. And their
-// settings.
+// The number of questions that wait for this person: in the navigation, in the title, and as a toast or a notification.
+// The same frame brings the states of their dialogs, and their settings.
 import { applyPieces, toast } from "./page.js";
 import { markDialogs } from "./sidebar.js";
 import { tr } from "./words.js";
@@ -15,15 +15,15 @@ export function showBadges(frame) {
     isOldReported = true;
     toast(tr("Dominds was updated. Reload this page."), "ask", location.href);
   }
-  navigator.setAppBadge?.(frame.questions).catch(() => {}); // of the installed app's icon
-  const isSaid = !frame.questions || document.querySelector("[aria-current] > #badge"); // by the page itself
+  navigator.setAppBadge?.(frame.questions).catch(() => {}); // the badge of the installed app's icon
+  const isSaid = !frame.questions || document.querySelector("[aria-current] > #badge"); // the page is the inbox
   document.title = (isSaid ? "" : `(${frame.questions}) `) + document.title.replace(/^\(\d+\) /, "");
   const isNew = known !== null && frame.newest && frame.questions > known.count && frame.newest.id !== known.newest;
   known = { count: frame.questions, newest: frame.newest?.id };
   if (isNew) tell(frame.newest);
 }
 
-/** Settings that were saved in another tab. */
+/** Apply settings that were saved in another tab. */
 function showAppearance(appearance) {
   document.documentElement.dataset.theme = appearance.theme;
   document.body.dataset.notify = appearance.notify;
@@ -36,7 +36,7 @@ function showAppearance(appearance) {
 async function tell(question) {
   const address = `/q4h/${question.id}/`;
   const isHere = document.getElementById("dialog")?.dataset.dialog === question.dialog;
-  if (isHere && !document.hidden) return; // the banner says it
+  if (isHere && !document.hidden) return; // the page's banner shows the question
   const wanted =
     document.body.dataset.notify === "on" && "Notification" in window && Notification.permission === "granted";
   if (wanted && document.hidden) {
@@ -45,7 +45,7 @@ async function tell(question) {
       { body: question.text, tag: question.id, data: { path: address } },
     ];
     const worker = await navigator.serviceWorker?.getRegistration();
-    // In place of the one that it was pushed, or that replaces it.
+    // The worker's notification has the same tag as a pushed one about the question, so one replaces the other.
     if (worker) return worker.showNotification(title, shown);
     const note = new Notification(title, shown);
     note.onclick = () => {

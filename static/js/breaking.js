@@ -1,4 +1,4 @@
-// The bar of context breaking: what the engine is doing to the context, while it does it.
+// The progress bar of context breaking, which shows each step while the context is being rewritten.
 import { announce, iconUrl } from "./page.js";
 
 const ICONS = {
@@ -13,7 +13,7 @@ const ICONS = {
   handover: "sync",
 };
 const LAST = ["success", "handover"];
-const COMPUTING = ["detection", "recovery"]; // no share of a whole to show yet
+const COMPUTING = ["detection", "recovery"]; // phases without a known progress
 const STUCK_MS = 60_000;
 
 let timer = 0;
@@ -42,7 +42,7 @@ export function showBreaking({ phase, message, progress, priority, area }) {
   hideAfter(isLast ? Number(box.dataset.hide) * 1000 : STUCK_MS);
 }
 
-/** Nothing could be made smaller: the notice says so, and no bar is to go on claiming that work is under way. */
+/** Hide the bar when a notice comes, unless the last phase has come: nothing could be made smaller. */
 export function endBreaking() {
   if (!LAST.includes(document.getElementById("breaking").dataset.phase)) hideAfter(0);
 }

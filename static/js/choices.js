@@ -1,7 +1,7 @@
-// A list under a field that keeps the focus: what is typed narrows it, arrows go through it, Enter takes one.
+// A list of choices under a field. The field keeps the focus: typing narrows the list, arrows move in it, Enter takes.
 
 export class Choices {
-  /** `list` is a role=listbox; an item has a name, perhaps a hint and a group, and is given to `take`. */
+  /** `list` has role=listbox. An item has a name and perhaps a hint and a group; the chosen one is passed to `take`. */
   constructor(field, list, take) {
     Object.assign(this, { field, list, take });
     this.items = [];
@@ -24,7 +24,7 @@ export class Choices {
   }
 
   show(items) {
-    this.later = this.isPressed ? items : null; // else what is pressed would go before its click
+    this.later = this.isPressed ? items : null; // while an option is pressed, it must stay until its click
     if (this.isPressed) return;
     this.items = items;
     const parts = [];
@@ -52,7 +52,7 @@ export class Choices {
     option?.scrollIntoView({ block: "nearest" });
   }
 
-  /** Whether the key was for the list. */
+  /** Handle a key, and return whether it was for the list. */
   key(event) {
     const count = this.items.length;
     if (!count || event.isComposing || event.keyCode === 229) return false;
@@ -75,8 +75,8 @@ export function element(tag, name, text, attributes = {}) {
 }
 
 /**
- * Those whose name or hint hold every word, the ones whose name begins with them first. What another command leads to
- * is found by the whole of its own name.
+ * Return the items whose name or hint contains every word, those first whose name begins with the first word. A command
+ * to which another command leads (`isBehind`) is found only by its whole name.
  */
 export function narrowed(items, typed) {
   const words = typed.toLowerCase().split(/\s+/).filter(Boolean);

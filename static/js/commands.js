@@ -1,13 +1,13 @@
-// What the page's buttons do, by name: after a slash in the composer, and in the palette.
+// Commands: what the page's buttons do, by name, after a slash in the composer and in the palette.
 import { Choices, element, narrowed } from "./choices.js";
 import { textOf } from "./page.js";
 import { language, tr } from "./words.js";
 
-/** Of a button or link a click; of a section or something folded, that it is shown, with `rest` in its field. */
+/** Return the page's commands. Each clicks a button or link, or shows a section, with `rest` in its field. */
 export function commands() {
   return [...document.querySelectorAll("[data-do]")]
     .filter((source) => !source.disabled && !source.closest("[hidden]"))
-    .sort((one, other) => isInMenu(one) - isInMenu(other)) // what acts on the conversation first
+    .sort((one, other) => isInMenu(one) - isInMenu(other)) // first those that act on the conversation
     .map((source) => {
       const [title, note] = wordsOf(source);
       return {
@@ -24,7 +24,7 @@ export function commands() {
 
 const isInMenu = (source) => Number(Boolean(source.closest(".menu")));
 
-/** What it is called, and what is said beside it: where it leads, or what it saves. */
+/** Return a command's title, and the note beside it, such as where it leads or what it saves. */
 function wordsOf(source) {
   if (source.dataset.words) return [source.dataset.words, textOf(source.querySelector(".note") ?? new Text())];
   const copy = (source.querySelector("summary") ?? source).cloneNode(true);
@@ -44,7 +44,7 @@ function reveal(details, rest) {
   field.scrollIntoView({ block: "nearest" });
 }
 
-/** To be inserted; null while the server cannot be asked. */
+/** Return the person's prompt templates as commands that insert them, or null if the server cannot be asked. */
 async function ownTemplates(field) {
   const answer = await fetch("/api/templates").catch(() => null);
   if (!answer?.ok) return null;
@@ -63,7 +63,7 @@ async function ownTemplates(field) {
 
 const BLANK = /\{\{\s*[^{}]+?\s*\}\}/g;
 
-/** A template's text with what fills itself in; what was typed behind its name goes into the first blank. */
+/** Return a template's text with date and time filled in. `rest`, typed behind its name, fills the first blank. */
 function filled(text, rest) {
   const now = new Date();
   const known = {
@@ -76,7 +76,7 @@ function filled(text, rest) {
   return first ? begun.replaceAll(first, () => rest) : `${begun}\n\n${rest}`;
 }
 
-/** Select the first blank from a place on, to be typed over; false where there is none. */
+/** Select the first blank at or after a place, to be typed over, and return whether there is one. */
 function selectBlank(field, from) {
   BLANK.lastIndex = from;
   const found = BLANK.exec(field.value);
@@ -84,7 +84,7 @@ function selectBlank(field, from) {
   return Boolean(found);
 }
 
-/** A message that begins with the name of a command is none. */
+/** Run commands that are typed into the composer. A message that begins with a command's name is not sent. */
 export function startSlash(form) {
   const field = form.elements.namedItem("text");
   const list = element("ul", "slash", "", {
@@ -146,5 +146,5 @@ export function startSlash(form) {
       }
     },
     true,
-  ); // before the composer, which would send
+  ); // in the capture phase, before the composer would send
 }

@@ -1,5 +1,5 @@
-// Writing: Enter sends, a draft survives a reload, and nothing is cleared before the server has accepted it.
-// Each tab has a draft of its own; what a closed tab leaves behind goes to the next one that opens.
+// The composer: Enter sends, a draft survives a reload, and the field is cleared only once the server has accepted the
+// message. Each tab has its own draft. The draft of a closed tab goes to the next tab that opens the dialog.
 import { startAttachments } from "./attachments.js";
 import { startSlash } from "./commands.js";
 import { failureOf, isPage, randomId, wasLoggedOut } from "./page.js";
@@ -30,7 +30,7 @@ export function startComposer(dialogId) {
     if (field.value) localStorage.setItem(key, field.value);
   });
   addEventListener("pageshow", () => {
-    // taken, or one's own that came back
+    // This tab has taken the draft that a closed tab left, or is itself the tab that left it and was brought back.
     if (localStorage.getItem(key) === field.value) localStorage.removeItem(key);
   });
   const attachments = startAttachments(form, {
@@ -59,7 +59,7 @@ export function startComposer(dialogId) {
   });
 
   form.addEventListener("htmx:configRequest", (event) => {
-    if (!sends(event)) event.detail.formData.delete("attachments"); // a stop sends none
+    if (!sends(event)) event.detail.formData.delete("attachments"); // other buttons, such as Stop, send no files
   });
   form.addEventListener("htmx:beforeRequest", (event) => {
     if (!sends(event)) return;
@@ -69,9 +69,9 @@ export function startComposer(dialogId) {
   });
   form.addEventListener("htmx:afterRequest", (event) => {
     const { xhr } = event.detail;
-    if (!sends(event) || wasLoggedOut(xhr)) return; // the text is a draft, and there again after the login
+    if (!sends(event) || wasLoggedOut(xhr)) return; // the draft is there again after the login
     if (xhr.status >= 200 && xhr.status < 400) {
-      // "successful" is not said of a redirect
+      // htmx does not count a redirect as "successful", so the status is compared.
       field.value = unsent();
       attachments.accepted();
       keep();
@@ -89,10 +89,10 @@ export function startComposer(dialogId) {
   });
   form.addEventListener("htmx:sendError", () => fail(tr("Not sent: no connection.")));
 
-  /** What was typed while the message was on its way. */
+  /** Return the text that was typed while the message was being sent. */
   const unsent = () => (field.value.startsWith(sent) ? field.value.slice(sent.length).trimStart() : field.value);
 
-  /** The same message id goes out again, also after a reload, so that a repeat is never a second message. */
+  /** Offer a retry. It sends the same message id, even after a reload, so a repeat never makes a second message. */
   function fail(reason) {
     sessionStorage.setItem(`${key}:id`, messageId.value);
     const again = Object.assign(document.createElement("button"), {
@@ -105,8 +105,8 @@ export function startComposer(dialogId) {
   }
 
   /**
-   * Whatever sends the text submits the form, which stays: the socket may replace a button before the answer to it is
-   * here.
+   * Return whether a request sends the message. The form makes such requests, and not a button, since the socket may
+   * replace a button before the response comes.
    */
   function sends(event) {
     return event.detail.elt === form;
@@ -126,7 +126,7 @@ export function startComposer(dialogId) {
   if (!field.disabled && matchMedia("(pointer: fine)").matches) field.focus({ preventScroll: true });
 
   return {
-    /** Another branch is shown, whose draft takes the place of this one's. */
+    /** Keep this branch's draft, and show that of another branch. */
     turnTo(other) {
       keep();
       key = `dominds:draft:${other}`;

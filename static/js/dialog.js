@@ -1,4 +1,4 @@
-// The dialog page: what the socket says, in the order of its numbers, put where it belongs.
+// The dialog page: applies the events that the socket brings, in the order of their numbers.
 import { startAsked } from "./asked.js";
 import { showBadges } from "./badges.js";
 import { endBreaking, showBreaking } from "./breaking.js";
@@ -65,7 +65,7 @@ function receive(frame) {
   else if (frame.type === "state") showState(frame.data.state);
 }
 
-/** An event may report the same state again, with something else that a person asked for. */
+/** Announce a new state. An event may report the same state again, because of another change that it carries. */
 function showState(now) {
   if (now === state) return;
   state = now;
@@ -106,7 +106,7 @@ function generated(generation) {
   }
 }
 
-/** Screen readers hear of the context when its level changes, not at every number. */
+/** Tell screen readers of the context's fullness when its level changes, not at each new number. */
 function showLevel() {
   const { level: now, words } = document.getElementById("ring").dataset;
   if (now !== level) announce(tr("Context {level}: {words}", { level: LEVELS[now], words }));
@@ -120,7 +120,7 @@ function showConnection(state) {
   document.getElementById("reconnect").hidden = !["reconnecting", "offline"].includes(state);
 }
 
-/** The cursor is from another life of the database: read the page anew, but not in a circle. */
+/** Reload the page, since its cursor belongs to another generation of the database; but not over and over. */
 function startOver() {
   const last = Number(sessionStorage.getItem("dominds:resync") ?? 0);
   if (Date.now() - last < 10_000) return;
@@ -144,7 +144,7 @@ document.addEventListener("dominds:placed", (event) => {
   if (follower.following) trim();
 });
 
-/** Buttons on each block of code: numbers of lines, lines that wrap, a file, a copy. */
+/** Add buttons to each block of code: line numbers, wrapping, download, copy. */
 function decorate(piece) {
   for (const code of piece.querySelectorAll(".code")) {
     const tools = Object.assign(document.createElement("div"), { className: "code-tools" });
@@ -171,7 +171,7 @@ function codeButton(words, name) {
   return button;
 }
 
-/** Each line in an element of its own, whose number no copy takes along. Colours end with their line. */
+/** Put each line into an element, whose number is not copied. A colour that spans several lines ends with the first. */
 function number(code) {
   if (code.querySelector(".code-line")) return;
   const lines = code.innerHTML.replace(/\n$/, "").split("\n");
@@ -219,7 +219,7 @@ document.addEventListener("click", (event) => {
   }
 });
 
-// An image of an answer is fetched by a click on its name: an address alone could tell somebody what was read.
+// An image in an answer is fetched only when its name is clicked, since its address could carry out what was read.
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".md a.image");
   const turn = link?.closest(".turn[id]:not(.live)");
@@ -231,14 +231,14 @@ document.addEventListener("click", (event) => {
     className: "remote",
     src: `/d/${root.dataset.dialog}/turn/${turn.id.slice("turn-".length)}/remote-image/?address=${address}`,
   });
-  link.replaceWith(image); // its room does not depend on what comes, so nothing moves later
+  link.replaceWith(image); // its size on the page is fixed, so nothing moves when it arrives
   image.addEventListener("error", () => {
     image.replaceWith(link);
     toast(tr("The image was not loaded. Open its link in a new tab to see it there."), "error");
   });
 });
 
-// Older messages come as one scrolls up, and go again when one is far below them.
+// Older messages are loaded as the reader scrolls up, and removed again once they are far above.
 const older = new IntersectionObserver(
   (seen) => seen.some((entry) => entry.isIntersecting) && window.htmx?.trigger("#older", "older"),
   { root: transcript, rootMargin: "600px 0px 0px 0px" },
@@ -271,7 +271,7 @@ document.addEventListener("click", (event) => {
   event.preventDefault();
 });
 
-/** Scroll to a place in an entry and mark it; false when it stands on another page. */
+/** Scroll to a place in an entry and mark it. Return false if it is on another page. */
 function goTo(hash) {
   const place = document.getElementById(hash.slice(1));
   const entry = place?.closest("[data-position]");
@@ -317,7 +317,7 @@ function trim() {
   watchOlder();
 }
 
-/** What the page shows is good up to its number; the socket brings the rest. */
+/** Start from the page as the server rendered it, up to event `seq`. The socket brings the events that follow. */
 function begin() {
   liveText = newLiveText();
   seq = Number(root.dataset.seq);

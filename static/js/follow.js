@@ -1,4 +1,4 @@
-// Stay at the end of the conversation while the reader is there, and never pull them back when they are not.
+// Keeps the end of the conversation in sight while the reader is there, and never pulls them back when they are not.
 
 import { tr } from "./words.js";
 
@@ -10,7 +10,7 @@ export class Follower {
     Object.assign(this, { scroller, content, jump });
     this.following = true;
     this.unseen = 0;
-    this.gestureAt = -Infinity; // not 0, when the page began: what a page scrolls as it opens is not its reader's
+    this.gestureAt = -Infinity; // 0 would be the page's start: a scroll while it opens is not the reader's
     this.dragging = false;
     const gesture = () => {
       this.gestureAt = performance.now();
@@ -26,7 +26,7 @@ export class Follower {
     content.addEventListener(
       "click",
       (event) => {
-        // what it unfolds stays where it is
+        // What a click unfolds must stay where it is.
         if (!event.target.closest("summary, button")) return;
         this.following = false;
         requestAnimationFrame(() => requestAnimationFrame(() => this.scrolled()));

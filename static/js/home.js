@@ -1,4 +1,4 @@
-// The first page: who is to answer, and what one could ask.
+// The first page: the choice of agent and model, and suggestions of what to ask.
 import { startComposer } from "./composer.js";
 import { startPickers } from "./picker.js";
 
@@ -7,7 +7,7 @@ startPickers();
 const form = document.getElementById("composer");
 const field = document.getElementById("text");
 
-/** The chips say what is ticked; the suggestions are those of the agent. */
+/** Show the names of the chosen agent and model, and this agent's suggestions. */
 function show() {
   const agent = form.querySelector("[name='agent']:checked");
   const model = form.querySelector("[name='model']:checked");

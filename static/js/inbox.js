@@ -1,12 +1,12 @@
-// The inbox of questions on a wide screen: the chosen one beside the list, and keys. Elsewhere rows are links to pages.
+// The inbox of questions on a wide screen: the chosen question beside the list, and keys. On others, rows are links.
 import { fetchPiece, localTimes } from "./page.js";
 
-const reader = () => document.getElementById("reader"); // filters put another list and another reader in place
+const reader = () => document.getElementById("reader"); // looked up each time, since filters replace it
 const rows = () => [...document.querySelectorAll(".inbox [data-row]")];
 const isWide = matchMedia("(min-width: 1100px)");
-let asked = 0; // of the answers only the newest counts
-let shown = 0; // the one that the reader holds
-let answers = -1; // the one that a person wants to answer, who may be faster than the network
+let asked = 0; // the number of the newest request; responses to earlier ones are dropped
+let shown = 0; // the request whose question is shown
+let answers = -1; // the request whose question a person wants to answer, perhaps before it has come
 
 async function read(row) {
   for (const other of rows()) other.removeAttribute("aria-current");
@@ -25,7 +25,7 @@ async function read(row) {
   history.replaceState(null, "", here);
 }
 
-/** Never in the form of the question before, which is about to go. */
+/** Focus the answer's field, but never in the form of the question before, which is about to be replaced. */
 function answer() {
   if (answers === shown && shown === asked)
     reader()?.querySelector("#answer, input[name='action']:checked, input[name='action']")?.focus();
@@ -38,7 +38,7 @@ document.addEventListener("click", (event) => {
   read(row);
 });
 
-// A filter shows its part of the list at once. The page's address says so too, for a reload.
+// A filter changes the list at once. The address follows, for a reload.
 document.addEventListener("htmx:afterSwap", ({ detail }) => {
   if (!detail.requestConfig.elt.matches(".filters")) return;
   shown = ++asked;
@@ -68,7 +68,7 @@ document.addEventListener(
       answer();
     } else return;
     event.preventDefault();
-    event.stopImmediatePropagation(); // the keys of other lists
+    event.stopImmediatePropagation(); // app.js has the same keys for other lists
   },
   true,
 );

@@ -1,13 +1,13 @@
-// The answer as it is written: finished blocks as HTML, and the open end behind them.
+// The answer while it is being written: finished blocks as the server's HTML, and the open end after them.
 import { Tail } from "./tail.js";
 import { tr } from "./words.js";
 
-const NEWEST_CHARS = 400; // of what the model thinks, looked through for its newest sentence
-const SHORT_CHARS = 12; // what has just begun would only flicker
+const NEWEST_CHARS = 400; // characters of the reasoning that are searched for its newest sentence
+const SHORT_CHARS = 12; // shorter beginnings of a sentence would only flicker
 const SENTENCE_END = /\n+|(?<=[.!?])\s+|(?<=[。！？])/;
 
 export class LiveText {
-  /** `lost` is called when something is missing: the server then sends the text again from its beginning. */
+  /** `lost` is called if a frame was missed, so that the server sends the text again from its beginning. */
   constructor(entries, who, lost) {
     Object.assign(this, { entries, who, lost });
     this.generation = 0;
@@ -70,12 +70,12 @@ export class LiveText {
     this.thought.data = "";
     this.thoughtEnd = 0;
     if (frame.reasoning) this.think(frame.reasoning);
-    delete this.since.dataset.since; // nobody knows how long before this page it began
+    delete this.since.dataset.since; // the reasoning began at an unknown time before this page
     if (frame.text) this.fold();
   }
 
   /**
-   * What the model thinks has one line, for its newest sentence, so that nothing moves when the answer begins; a click
+   * Add to the reasoning. One line shows its newest sentence, so that nothing moves when the answer begins. A click
    * opens all of it.
    */
   think(text) {
@@ -98,7 +98,7 @@ export class LiveText {
     this.newest.remove();
   }
 
-  /** A box of its own: what is left of the text begins elsewhere, and nothing that one reads has moved. */
+  /** Begin a new tail with this text, in a new box, after a block before it was finished. */
   setTail(text) {
     const box = this.tailBox.cloneNode(false);
     this.tail = new Tail(box);
@@ -107,7 +107,7 @@ export class LiveText {
     if (text.trim()) this.tail.append(text.replace(/^\n+/, ""));
   }
 
-  /** The generation is over; its turn replaces the text, or nothing does. */
+  /** End a generation. With `keepsText` its turn is about to replace the text; otherwise the text goes at once. */
   finish(generation, keepsText) {
     this.ended = Math.max(this.ended, generation);
     if (this.generation !== generation || !this.node) return;

@@ -1,17 +1,17 @@
-// Of a long conversation the browser lays out what is near. All of it stays in the document, where the browser's find,
-// print and a screen reader reach it: rows of entries far away stand in boxes that are skipped as one, until they come
-// near. 2,000 entries, each skipped by itself, cost every frame of a scroll 30 ms.
+// In a long conversation the browser lays out only what is near. Everything stays in the document, for the browser's
+// search, for print and for screen readers: entries far away are put into boxes, and a box is skipped as a whole until
+// it comes near. Skipping each of 2,000 entries by itself cost 30 ms in every frame of a scroll.
 
-const FEW = 30; // entries, below which nothing is boxed
-const BOXED = 3; // heights of the window; what is further is put into boxes
-const ROW = 12; // entries of a box, at most: as many are laid out at once
-const SHORT_ROW = 4; // of fewer entries no box is made
+const FEW = 30; // up to so many entries, no boxes are made
+const BOXED = 3; // heights of the window from which on entries are put into boxes
+const ROW = 12; // entries in a box at most, since they are laid out at once
+const SHORT_ROW = 4; // entries in a box at least
 const WAIT_MS = 200;
 
 export function startOffscreen(scroller, entries) {
   let timer = 0;
   const near = { root: scroller, rootMargin: "100% 0%" };
-  // Not by the event of content-visibility: WebKit leaves some of them out.
+  // The event of content-visibility would serve as well, but WebKit does not send all of them.
   const nearness = new IntersectionObserver(
     (seen) => seen.forEach(({ target, isIntersecting }) => (isIntersecting ? colour : fade)(target)),
     near,
@@ -24,7 +24,7 @@ export function startOffscreen(scroller, entries) {
     }, WAIT_MS);
   }
 
-  /** How far a place is from what is in sight, in heights of the window. */
+  /** Return a function for the distance of a box from what is in sight, in heights of the window. */
   function distances() {
     const { top, bottom, height } = scroller.getBoundingClientRect();
     return (box) => Math.max(top - box.bottom, box.top - bottom) / height;
@@ -43,7 +43,7 @@ export function startOffscreen(scroller, entries) {
       if (isFar) rows.at(-1).push({ entry, box });
       if (!isFar || rows.at(-1).length === ROW) rows.push([]);
     }
-    for (const row of rows.filter((one) => one.length >= SHORT_ROW)) {
+    for (const row of rows.filter(({ length }) => length >= SHORT_ROW)) {
       const holder = Object.assign(document.createElement("div"), { className: "far" });
       holder.style.containIntrinsicBlockSize = `${row.at(-1).box.bottom - row[0].box.top}px`;
       row[0].entry.before(holder);
@@ -53,7 +53,7 @@ export function startOffscreen(scroller, entries) {
   }
 
   scroller.addEventListener("scroll", later, { passive: true });
-  // Whoever acts on an entry finds it where all entries stand.
+  // An entry that somebody acts on is taken out of its box.
   for (const kind of ["pointerdown", "focusin"])
     entries.addEventListener(kind, ({ target }) => {
       const holder = target.closest(".far");
@@ -71,13 +71,13 @@ function open(holder) {
   holder.replaceWith(...holder.childNodes);
 }
 
-// Nine tenths of a long dialog's nodes are the colours of its code and its icons. What is skipped has its words alone, which
-// are what find, print and a reader look for.
-const colours = new WeakMap(); // of a block of code, its text with them
-const icons = new WeakMap(); // of an icon, what it shows
+// Nine tenths of a long dialog's nodes are icons and the colours of code. Boxes that are skipped keep only their words,
+// which are what search, print and screen readers need.
+const colours = new WeakMap(); // the coloured HTML of each block of code
+const icons = new WeakMap(); // the drawing of each icon
 
 function fade(holder) {
-  if (!getSelection().isCollapsed) return; // whoever selects across it keeps what they have selected
+  if (!getSelection().isCollapsed) return; // replacing nodes would end a selection across them
   for (const code of holder.querySelectorAll("pre > code:has(*)")) {
     colours.set(code, code.innerHTML);
     code.textContent = code.textContent;
@@ -96,7 +96,7 @@ function colour(holder) {
   for (const icon of holder.querySelectorAll(".icon:empty")) if (icons.has(icon)) icon.append(icons.get(icon));
 }
 
-/** A place that one is led to, or all places, laid out by themselves again. */
+/** Take the entries out of the box that holds `place`, or out of all boxes. */
 export function openBoxes(entries, place = null) {
   for (const holder of entries.querySelectorAll(":scope > .far")) if (!place || holder.contains(place)) open(holder);
 }

@@ -1,12 +1,12 @@
-// What every page needs: putting pieces in place, saying things to people and to screen readers.
+// What every page needs: putting pieces in place, and telling people and screen readers.
 
 import { language, tr } from "./words.js";
 
-// What becomes of a request is told to the element that made it, and from there to the document, which it may have
-// left.
+// Events about a request, which htmx sends to the element that made it. If that was replaced meanwhile, they are passed
+// on to the document.
 const OUTCOMES = ["htmx:beforeOnLoad", "htmx:sendError", "htmx:responseError", "dominds:toast"];
 
-const GAP_PX = 6; // between a menu and what it belongs to
+const GAP_PX = 6; // between a menu and its element
 
 export const csrfToken = () => JSON.parse(document.body.getAttribute("hx-headers"))["X-CSRFToken"];
 
@@ -14,10 +14,10 @@ export const iconUrl = (name) => `${document.body.dataset.icons}#${name}`;
 
 export const iconOf = (name) => `<svg class="icon" aria-hidden="true"><use href="${iconUrl(name)}"/></svg>`;
 
-/** The text of an element as the page shows it: how its template is broken into lines does not matter. */
+/** Return the text of an element as the page shows it, without its template's line breaks. */
 export const textOf = (node) => node.textContent.replace(/\s+/g, " ").trim();
 
-/** Put pieces of HTML where they belong: in place of what has the same id, or among the entries by position. */
+/** Put pieces of HTML in place of elements with the same ids, or among the entries by position. Return those placed. */
 export function applyPieces(html) {
   const holder = document.createElement("template");
   holder.innerHTML = html;
@@ -27,8 +27,8 @@ export function applyPieces(html) {
     const source = piece.outerHTML;
     if (there ? there.source !== source && replace(there, piece) : place(piece)) {
       if ("position" in piece.dataset) {
-        piece.source = source; // an entry: it comes with a request's answer and by the socket
-        piece.classList.add("settled"); // with its own height at once, not an estimate
+        piece.source = source; // an entry may come twice, with a response and by the socket
+        piece.classList.add("settled"); // it has its own height at once, not an estimate
       }
       localTimes(piece);
       window.htmx?.process(piece);
@@ -58,14 +58,14 @@ function replace(old, piece) {
   return true;
 }
 
-/** Where one goes on who has answered a question by its card: at the next one, or the composer where keys are at hand. */
+/** Return the element to focus after a question was answered on its card: the next question's, or the composer. */
 function afterAnswer(gone) {
   if (!gone.closest(".asks")) return null;
   const composer = matchMedia("(pointer: fine)").matches ? document.querySelector("#text:enabled") : null;
   return document.querySelector(".asks[data-state='open'] button") ?? composer;
 }
 
-/** The control of a new piece that stands for one of the piece before: by its own id, or by its words. */
+/** Return the control of the new piece that corresponds to a control of the old one, by its id or by its words. */
 function sameControl(gone) {
   const words = (control) => control.getAttribute("aria-label") || control.name || control.textContent.trim();
   const nearest = gone.closest("[id]");
@@ -99,8 +99,7 @@ function place(piece) {
 let unsaid = [];
 
 /**
- * A word to people who listen instead of looking. What comes at one moment is said in one sentence, so that nothing is
- * cut off.
+ * Tell screen readers something. Announcements of one moment are joined, so that none cuts off another.
  */
 export function announce(words) {
   if (!unsaid.length) setTimeout(say, 150);
@@ -114,13 +113,13 @@ function say() {
   unsaid = [];
 }
 
-/** Whether the login page came in place of an answer: the session has ended, and nothing was done. */
+/** Return whether the login page came as the response: the session has ended, and nothing was done. */
 export const wasLoggedOut = (xhr) => new URL(xhr.responseURL, location).pathname === "/login/";
 
-/** Whether a whole page came in place of pieces, as for an address that is gone. */
+/** Return whether a whole page came as the response, as for an address that is gone. */
 export const isPage = (xhr) => /^\s*<!doctype/i.test(xhr.responseText);
 
-/** What an error's page says went wrong: that of a server that is busy in its heading, others also below it. */
+/** Return what an error page says: its heading, and the paragraph below it unless the server is busy (503). */
 export function failureOf(xhr) {
   if (xhr.status >= 500 && xhr.status !== 503) return tr("The server failed at this.");
   const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
@@ -128,7 +127,7 @@ export function failureOf(xhr) {
   return words.length ? `${words.join(". ").replace(/\.$/, "")}.` : tr("The server failed at this.");
 }
 
-/** A piece that the server makes; null where it is told why there is none, or the page of `instead` is on its way. */
+/** Return a piece from the server, or null after a failure that was told, or while the page `instead` is loading. */
 export async function fetchPiece(address, { instead = address, target = "" } = {}) {
   try {
     const answer = await fetch(address, { headers: { "HX-Request": "true", ...(target && { "HX-Target": target }) } });
@@ -140,7 +139,7 @@ export async function fetchPiece(address, { instead = address, target = "" } = {
   return null;
 }
 
-/** Of two toasts about one `subject` the later one stays, or the one that says more. */
+/** Show a toast. Of two toasts about one `subject`, the longer one stays, or else the later one. */
 export function toast(text, kind = "success", href = "", subject = "") {
   const box = document.createElement("div");
   box.className = `toast ${kind}`;
@@ -158,19 +157,19 @@ export function toast(text, kind = "success", href = "", subject = "") {
   setTimeout(() => box.remove(), kind === "error" ? 9000 : 5000);
 }
 
-// In the page's language; a browser that speaks it says how its country writes times.
+// The page's language. If the browser's language is the same, its country decides how times are written.
 const LOCALE =
   navigator.language.toLowerCase().split("-")[0] === language.split("-")[0] ? navigator.language : language;
 const TIME = clock({ hour: "2-digit", minute: "2-digit" });
 export const DATE = clock({ dateStyle: "medium", timeStyle: "short" });
 const DAY = clock({ dateStyle: "short" });
 
-/** In the zone that was chosen in the settings, or else in the browser's. */
+/** Return a formatter for the time zone that was chosen in the settings, or else for the browser's. */
 function clock(form) {
   try {
     return new Intl.DateTimeFormat(LOCALE, { ...form, timeZone: document.documentElement.dataset.zone || undefined });
   } catch {
-    return new Intl.DateTimeFormat(LOCALE, form); // a zone that is too new for this browser
+    return new Intl.DateTimeFormat(LOCALE, form); // this browser does not know the zone
   }
 }
 
@@ -202,7 +201,7 @@ export function duration(milliseconds) {
     : tr("{minutes} min {seconds} s", { minutes: Math.floor(seconds / 60), seconds: seconds % 60 });
 }
 
-/** A random id, also on plain HTTP, where crypto.randomUUID is missing. */
+/** Return a random id. On plain HTTP there is no crypto.randomUUID. */
 export function randomId() {
   if (crypto.randomUUID) return crypto.randomUUID();
   return [...crypto.getRandomValues(new Uint8Array(16))].map((byte) => byte.toString(16).padStart(2, "0")).join("");

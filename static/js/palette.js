@@ -1,4 +1,4 @@
-// Ctrl/Cmd+K: dialogs, agents and whatever can be done here, by name.
+// The palette (Ctrl/Cmd+K): dialogs, agents and the page's commands, by name.
 import { SIZES, THEMES, wear, write } from "./appearance.js";
 import { Choices, element, narrowed } from "./choices.js";
 import { commands } from "./commands.js";
@@ -97,7 +97,7 @@ function actions() {
   ];
 }
 
-/** As the navigation finds them. */
+/** Return the dialogs that the navigation's search finds. */
 async function foundDialogs(typed) {
   const answer = await ask(`/dialogs/?q=${encodeURIComponent(typed)}`, {
     "HX-Request": "true",
@@ -131,6 +131,6 @@ async function ask(address, headers = {}) {
     const answer = await fetch(address, { headers });
     return answer.ok ? answer : null;
   } catch {
-    return null; // what is at hand without the server stays
+    return null; // the commands, which need no server, stay
   }
 }

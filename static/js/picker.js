@@ -1,5 +1,5 @@
-// Lists to choose from that open at a button: what is typed narrows them, Enter takes the first. What one has pinned,
-// in this browser, comes first.
+// Pickers: lists that open at a button. Typing narrows them, and Enter takes the first option. Options that were pinned
+// in this browser come first.
 import { iconOf } from "./page.js";
 import { tr } from "./words.js";
 
@@ -85,7 +85,7 @@ function pin(star) {
   star.focus();
 }
 
-/** What cannot be pinned stands before, the rest behind in its own order. */
+/** Order the options: first those that cannot be pinned, then the pinned ones, then the others in their own order. */
 function arrange(list) {
   list.order ??= [...list.children];
   const names = pinned();
@@ -97,24 +97,25 @@ function arrange(list) {
 }
 
 /**
- * In the search field the first that is left; a button takes itself, and a radio button has been ticked by the arrows.
+ * Take an option by Enter. In the search field it is the first one that is left. A button handles Enter itself, and a
+ * radio button has been ticked by the arrows.
  */
 function take(picker, event) {
   const inSearch = event.target.matches("[data-narrow]");
   if (!inSearch && event.target.matches("button")) return void done(picker);
-  event.preventDefault(); // would send the message
+  event.preventDefault(); // Enter would send the message
   const first = inSearch && optionsOf(picker).find(isOpenTo);
   if (first) (first.control ?? first).click();
   done(picker);
 }
 
-/** Of a list that stays open: the first that is left is ticked, and the form is not sent. */
+/** Take the first option that is left of a list that stays open, without sending the form. */
 function takeListed(list, event) {
   event.preventDefault();
   optionsOf(list).find(isOpenTo)?.control?.click();
 }
 
-/** Arrows go from the search field into a list of buttons, and through it; radio buttons do that by themselves. */
+/** Move the focus by an arrow key from the search field through a list of buttons. Radio buttons do so themselves. */
 function step(picker, event) {
   if (event.target.matches("[type='radio']")) return;
   const options = optionsOf(picker)
@@ -125,7 +126,7 @@ function step(picker, event) {
   (options[place] ?? picker.querySelector("[data-narrow]")).focus();
 }
 
-/** After the click has done what it was on. */
+/** Close a picker, once the click that chose has had its effect. */
 function done(picker) {
   setTimeout(() => {
     picker.hidePopover();

@@ -1,13 +1,13 @@
-// The details beside a conversation: closed until somebody opens them, and then so in this browser until they are
-// closed again. Where there is no room beside it they are a popover, which is open for once.
+// The details beside a conversation. Once opened, they stay open in this browser until they are closed. In a narrow
+// window they are a popover, which does not stay.
 const WIDE = matchMedia("(min-width: 1181px)");
 const KEPT = "dominds:side";
 const root = document.documentElement;
 const side = document.getElementById("side");
 const opener = document.querySelector(".bar [popovertarget='side']");
 
-// What changes the numbers of the details. They weigh the whole context, so they are fetched only while somebody sees
-// them.
+// Types of events that change the details. The details measure the whole context, so they are fetched only while they
+// are visible.
 const CHANGES = new Set(["generation", "health", "model", "question", "remediation", "reminder", "round", "state"]);
 const GATHERED_MS = 150;
 let waits = 0;
@@ -36,8 +36,8 @@ export function startSide() {
 }
 
 /**
- * An event has come: what is open is fetched again, once for all events of a moment. What is opened later is fetched
- * then.
+ * Fetch the details again if they are visible, once for all events of a moment. Details that are opened later are
+ * fetched then.
  */
 export function refreshDetails(kind) {
   if (waits || !CHANGES.has(kind)) return;

@@ -1,13 +1,13 @@
-// The dialogs in the navigation: how they stand, and which have something that this browser has not shown.
+// The dialogs in the navigation: their states, and which have turns that this browser has not shown yet.
 import { fetchPiece, iconOf, standBeside, textOf } from "./page.js";
 import { tr } from "./words.js";
 
-const SEEN = "dominds:seen"; // id of a dialog: how many turns it had when it was last looked at
+const SEEN = "dominds:seen"; // by a dialog's id, the number of turns that it had when it was last shown
 const KEPT = 500;
-const FOLDERS = "dominds:folders"; // names of those that are open
+const FOLDERS = "dominds:folders"; // the names of open folders
 const turns = new Map();
 
-/** Each as [id, state, its words, number of turns]. */
+/** Update the dialogs, each given as [id, state, state in words, number of turns]. */
 export function markDialogs(dialogs) {
   for (const [id, state, words, count] of dialogs) {
     turns.set(id, count);
@@ -17,7 +17,7 @@ export function markDialogs(dialogs) {
   markNews();
 }
 
-/** The numbers of turns stand beside the list, which has just come from the server. */
+/** Read the numbers of turns from a list that has just come from the server, and open its folders. */
 export function readTurns() {
   const listed = document.getElementById("nav-dialogs")?.dataset.turns.split(" ").filter(Boolean) ?? [];
   for (const [id, count] of listed.map((entry) => entry.split(":"))) turns.set(id, Number(count));
@@ -28,7 +28,7 @@ export function readTurns() {
     link.setAttribute("aria-current", "page");
     link.closest(".nav-folder")?.setAttribute("open", "");
   }
-  keepFolders(); // one may have been opened before this script was there
+  keepFolders(); // a folder may have been opened before this script ran
   markNews();
 }
 
@@ -42,7 +42,7 @@ function keepFolders() {
 document.addEventListener("toggle", ({ target }) => target.matches(".nav-folder") && keepFolders(), true);
 document.addEventListener("htmx:beforeSwap", ({ target }) => target.id === "nav-dialogs" && keepFolders());
 
-/** What is new is new to this browser: a dialog that it meets for the first time is not. */
+/** Mark dialogs with turns that this browser has not shown, except dialogs that are listed for the first time. */
 function markNews() {
   const seen = JSON.parse(localStorage.getItem(SEEN) ?? "{}");
   for (const item of document.querySelectorAll("#nav-dialogs li")) {
@@ -61,7 +61,7 @@ document.addEventListener(
   (event) => event.detail.some((piece) => piece.id.startsWith("recent-")) && markNews(),
 );
 
-// What can be done with a dialog: one button for all rows, in that which one points at or has reached by keys.
+// The menu of a dialog in the list. One button serves all rows: it moves to the row that has the pointer or the focus.
 const menu = document.getElementById("nav-menu");
 const more = Object.assign(document.createElement("button"), { type: "button", className: "nav-more" });
 more.setAttribute("aria-haspopup", "dialog");
@@ -91,7 +91,8 @@ more.addEventListener("click", async () => {
 menu?.addEventListener(
   "toggle",
   ({ target, newState }) => {
-    if (target === menu && newState === "closed") menu.replaceChildren(); // its commands are of another dialog than the page's
+    // Its commands act on another dialog than the page's, and must not be found any more.
+    if (target === menu && newState === "closed") menu.replaceChildren();
     if (!target.matches("details")) return;
     if (more.isConnected) standBeside(menu, more.closest("li"));
   },

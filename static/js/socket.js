@@ -1,4 +1,4 @@
-// A socket that comes back, and when it cannot, a page that asks. What was missed is sent again by the server.
+// A socket that reconnects, and polling while it cannot. The server sends missed events again.
 
 const HANDSHAKE_MS = 10_000;
 const SILENT_MS = 60_000; // the server speaks at least every 25 s
@@ -8,13 +8,13 @@ const FAILURES_BEFORE_POLLING = 3;
 const GONE = [4401, 4404];
 
 export class Connection {
-  /** `path()` names the socket with its cursor; `pollPath()`, if given, answers {frames} over plain HTTP. */
+  /** `path()` returns the socket's address with its cursor. `pollPath()`, if given, is polled, and answers {frames}. */
   constructor({ path, pollPath, onFrame, onState }) {
     Object.assign(this, { path, pollPath, onFrame, onState });
     this.failures = 0;
     this.socket = null;
     this.timers = {};
-    // One that seems open may have died with the network, without a word.
+    // A socket that seems open may have been lost with the network, without a close.
     addEventListener("online", () => (this.isOpen ? this.restart() : this.retryNow()));
     addEventListener("offline", () => this.onState("offline"));
     document.addEventListener("visibilitychange", () => {
@@ -55,13 +55,13 @@ export class Connection {
     };
   }
 
-  /** Close what hangs: idle sockets die without a word behind some proxies. */
+  /** Restart the socket if nothing comes for so long, since some proxies drop idle sockets without a close. */
   watch(milliseconds) {
     clearTimeout(this.timers.watch);
     this.timers.watch = setTimeout(() => this.restart(), milliseconds);
   }
 
-  /** For good, or until `open` is called. */
+  /** Close the socket, and do not reconnect until `open` is called. */
   close() {
     const old = this.socket;
     this.socket = null;
@@ -85,7 +85,7 @@ export class Connection {
 
   comeBack(wasOpen) {
     this.failures += 1;
-    if (!wasOpen && this.failures === 1) this.ask(); // refused: perhaps this person may not listen any more
+    if (!wasOpen && this.failures === 1) this.ask(); // perhaps this person may no longer see the dialog
     if (this.failures >= FAILURES_BEFORE_POLLING && this.pollPath) this.startPolling();
     else this.onState(navigator.onLine ? "reconnecting" : "offline");
     const longest = Math.min(LONGEST_WAIT_MS, 500 * 2 ** this.failures);
@@ -99,12 +99,12 @@ export class Connection {
     this.askIfDue();
   }
 
-  /** One question at a time, and fewer to a server that fails to answer: all its pages ask when their sockets fail. */
+  /** Poll, one request at a time. If the server fails, poll less often, since all its pages poll when sockets fail. */
   async askIfDue() {
     if (this.isAsking || Date.now() < this.askAfter) return;
     this.isAsking = true;
     const hasAnswered = await this.ask();
-    if (hasAnswered && this.pause) this.retryNow(); // the server was away, which blocks no socket
+    if (hasAnswered && this.pause) this.retryNow(); // the server was away, and is back: sockets may work
     this.pause = hasAnswered ? 0 : Math.min(2 * Math.max(this.pause, POLL_MS), LONGEST_WAIT_MS);
     this.askAfter = Date.now() + this.pause * (0.5 + Math.random() / 2);
     this.isAsking = false;

@@ -1,12 +1,12 @@
-// The open end of an answer, drawn while it grows: lists, tables, headings, quotes and emphasis. It makes elements of
-// these names and text alone, whatever the model writes; the server's HTML takes its place when a block is finished.
+// The open end of an answer, drawn while it grows: lists, tables, headings, quotes, code and emphasis. Whatever the
+// model writes, only such elements and text are made. The server's HTML replaces them when a block is finished.
 
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])(\s+)(.*)$/;
-// A line that more letters make something else.
+// A beginning of a line that more characters can turn into something else.
 const UNDECIDED = /^\s*([-+]|\*{1,3}|\d{1,9}[.)]|#{1,6}|>|[`~]{1,3}|([-*_]\s*){3,})?\s*$/;
-const UNDECIDED_ROW = /^[\s|:-]*$/; // the line below a table's head, perhaps
-const MOST_CELLS = 64; // of a row
-const MOST_INLINE = 4000; // characters of one piece in which emphasis is looked for
+const UNDECIDED_ROW = /^[\s|:-]*$/; // perhaps the line below a table's head
+const MOST_CELLS = 64; // cells of a row
+const MOST_INLINE = 4000; // longer pieces are shown without emphasis
 const DEEPEST = 4;
 const INLINE = new RegExp(
   [
@@ -66,7 +66,7 @@ export class Tail {
     );
   }
 
-  /** As it was before the line that is not complete yet. */
+  /** Undo what was drawn for the last line, which was incomplete. */
   takeBack() {
     if (!this.saved) return;
     for (const element of this.made) element.remove();
@@ -141,7 +141,7 @@ export class Tail {
     }
   }
 
-  /** A line that begins with a bar is taken for the head of a table, until the next line says otherwise. */
+  /** Begin a table with a line that starts with a bar. The next line may show that it is none. */
   beginTable(head) {
     const box = this.put("div");
     Object.assign(box, { className: "wide", tabIndex: 0 });
@@ -230,7 +230,7 @@ const cellsOf = (line) =>
     .split(/(?<!\\)\|/)
     .map((cell) => cell.trim().replaceAll("\\|", "|"));
 
-/** Whether a line says of as many columns as the line above it has, on which side they stand. */
+/** Return whether a line is a table's delimiter row (`|---|:-:|`) for as many columns as the line above it has. */
 function isBelowHead(line, above) {
   if (!UNDECIDED_ROW.test(line) || !line.includes("|")) return false;
   const cells = cellsOf(line);
@@ -241,7 +241,7 @@ function isBelowHead(line, above) {
   );
 }
 
-/** `isOpen`: more may follow, so what is begun counts as closed by its end, and half a mark is not shown. */
+/** Draw a piece of text. If it `isOpen`, more may follow: open emphasis ends with it, and half a mark is not shown. */
 function draw({ element, source, isCode }, isOpen) {
   const only =
     element.childNodes.length === 1 && element.firstChild.nodeType === Node.TEXT_NODE ? element.firstChild : null;

@@ -1,9 +1,9 @@
-// The requests over time: pointing at one says what it was, and arrow keys, a click or a pull along them show it below.
+// The drawing of requests over time. Pointing at a request names it; arrow keys, a click or a drag show it below.
 const WAIT_MS = 120;
 const STEPS = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10, Home: -1e6, End: 1e6 };
 let waits = 0;
 
-/** Show a request, and name it in the address where this is the page of the context. */
+/** Show a request. On the page of the context, the address names it as well. */
 function choose(column) {
   column.parentElement.querySelector("[aria-current]")?.removeAttribute("aria-current");
   column.setAttribute("aria-current", "true");

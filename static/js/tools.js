@@ -1,10 +1,10 @@
-// A row of tool calls is one sentence once something follows it: what was done, how long it took, and whether any
-// failed.
+// A row of tool calls is folded into one sentence once something follows it: what was done, how long it took, and
+// whether any call failed.
 import { duration, iconOf } from "./page.js";
 import { tr } from "./words.js";
 
 const LEAST = 3;
-// What a call of each tool did, once and several times; of others the name is said.
+// Words for one call and for several calls of each tool. Other tools are called by their names.
 const DID = {
   search_archive: [tr("searched the archive"), tr("searched the archive {number} times")],
   read_artifact: [tr("read a long result"), tr("read long results {number} times")],
@@ -15,10 +15,10 @@ const DID = {
   add_reminder: [tr("added a reminder"), tr("added {number} reminders")],
 };
 const OTHER = [tr("used {name}"), tr("used {name} {number} times")];
-// It called the tools around it, without a word.
+// An agent's turn that only called tools, without text.
 const ASKS_NOTHING = ".turn-assistant:not(:has(> .body, .asks, .tool))";
 
-/** Not while an answer streams: lines that are being read would move. */
+/** Fold finished rows of tool calls. It is not called while an answer streams, since lines being read would move. */
 export function foldTools(entries) {
   let row = [];
   for (const entry of entries.querySelectorAll(":scope > [data-position]")) {
@@ -49,13 +49,13 @@ function fold(row) {
   button.addEventListener("click", () => show(button.getAttribute("aria-expanded") === "false"));
   for (const entry of row) {
     entry.isGrouped = true;
-    entry.addEventListener("beforematch", () => show(true)); // found by the browser's own search
+    entry.addEventListener("beforematch", () => show(true)); // the browser's own search found something in it
   }
   row[0].before(button);
   show(false);
 }
 
-/** "Read 3 files, ran 2 commands". */
+/** Return a sentence such as "Read 3 files, ran 2 commands". */
 function sentence(calls) {
   const times = new Map();
   for (const { textContent: name } of calls.map((call) => call.querySelector("code")))
@@ -68,14 +68,14 @@ function sentence(calls) {
   return words[0].toUpperCase() + words.slice(1);
 }
 
-/** From the answer that made the first call to the last result, where that is a second or more. */
+/** Return the time from the answer that made the first call to the last result, or nothing if it is under a second. */
 function timeOf(row) {
   const begun = row[0].previousElementSibling?.querySelector("time")?.dateTime;
   const took = new Date(row.findLast((entry) => entry.dataset.at)?.dataset.at) - new Date(begun);
   return took >= 1000 ? duration(took) : "";
 }
 
-/** The newest line of a running tool, beside its name; it says more of the call than the arguments do. */
+/** Show the newest line of a running tool beside its name, in place of the arguments, which say less. */
 export function showLine(entries, { call, line }) {
   const card = entries.querySelector(`.tool[data-call="${CSS.escape(call)}"]`);
   if (!card) return;
@@ -83,7 +83,7 @@ export function showLine(entries, { call, line }) {
   card.querySelector(".hint").hidden = Boolean(line);
 }
 
-/** A place that one was led to is not left folded. */
+/** Unfold the row that hides a place to which the reader was led. */
 export function unfold(place) {
   let button = place.previousElementSibling;
   while (place.hidden && button && !button.matches(".tool-group")) button = button.previousElementSibling;

@@ -1,11 +1,11 @@
-// What one does with a turn: its menu, copies of it, and how long a tool runs.
+// Actions on a turn: its menu, editing and copying. Also the running time of tools.
 import { duration, fetchPiece, iconOf, localTimes, standBeside, toast } from "./page.js";
 import { lost, refill } from "./typed.js";
 import { tr } from "./words.js";
 
 export function startTurns() {
   const menu = document.getElementById("turn-menu");
-  let beside = null; // the link that the menu was opened with
+  let beside = null; // the link that opened the menu
 
   document.addEventListener("click", async (event) => {
     const link = event.target.closest("[data-turn-menu]");
@@ -14,7 +14,7 @@ export function startTurns() {
     if (await fill(link)) show(link);
   });
 
-  /** The menu, unseen as yet, with what can be done with the link's turn; false where another page tells it. */
+  /** Fill the menu, which stays hidden, for the link's turn. Return false if another page is shown instead. */
   async function fill(link) {
     const piece = await fetchPiece(link.href);
     if (piece === null) return false;
@@ -39,11 +39,11 @@ export function startTurns() {
     form ? editInPlace(link.closest(".turn"), form) : show(link);
   });
   if (lost.isLost && lost.action?.endsWith("/edit/")) {
-    history.replaceState(null, "", `#turn-${lost.texts.seq}`); // the page begins there
+    history.replaceState(null, "", `#turn-${lost.texts.seq}`); // the page scrolls there when it begins
     document.querySelector(`#turn-${lost.texts.seq} [data-edit-turn]`)?.click();
   }
 
-  // One button under the newest answer does what its menu offers as well.
+  // A button under the newest answer regenerates it, as its menu does.
   const again = Object.assign(document.createElement("button"), {
     type: "button",
     className: "icon-button small again",
@@ -72,7 +72,7 @@ export function startTurns() {
   );
   menu.addEventListener(
     "toggle",
-    (event) => event.target.matches("details") && standBeside(menu, beside), // what unfolds may need more room
+    (event) => event.target.matches("details") && standBeside(menu, beside), // an unfolded form may need more room
     true,
   );
   menu.addEventListener("htmx:afterRequest", (event) => event.detail.successful && menu.hidePopover());
@@ -97,7 +97,7 @@ export function startTurns() {
   }, 1000);
 }
 
-/** The form of the menu stands where the message did, and is sent like one. */
+/** Edit a message in its place, with the form of its menu. Enter sends it. */
 function editInPlace(turn, form) {
   const field = form.querySelector("textarea");
   const end = () => {
@@ -127,7 +127,7 @@ function editInPlace(turn, form) {
   field.setSelectionRange(field.value.length, field.value.length);
 }
 
-/** The text is fetched while the browser still takes the click as a wish to copy. */
+/** Copy the text at an address. It is passed as a promise, since after a fetch browsers no longer allow the copy. */
 function copyText(address) {
   const text = fetch(address).then((answer) => (answer.ok ? answer.blob() : Promise.reject(answer.status)));
   return navigator.clipboard.write([

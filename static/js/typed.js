@@ -1,4 +1,4 @@
-// What a form held when it turned out that the session had ended is there again after the login.
+// Texts that were typed into a form are there again after a login, if the session had ended when the form was sent.
 import { wasLoggedOut } from "./page.js";
 
 const KEPT = "dominds:typed";
@@ -14,12 +14,12 @@ document.addEventListener("htmx:beforeOnLoad", ({ detail: { elt, xhr } }) => {
   if (elt.matches("form") && !wasLoggedOut(xhr)) sessionStorage.removeItem(KEPT);
 });
 
-/** The form of this page that led to the login: its address, and its texts by their names. */
+/** The form that led to the login: its page, its action, and its texts by the names of fields. */
 export const lost = JSON.parse(sessionStorage.getItem(KEPT) ?? "{}");
 if (location.pathname === "/login/") sessionStorage.setItem(KEPT, JSON.stringify({ ...lost, isLost: true }));
 else if (!lost.isLost || lost.page === location.pathname) sessionStorage.removeItem(KEPT);
 
-/** Fill a form with what was lost of it. */
+/** Fill a form with the texts that were typed into it before the login. */
 export function refill(form) {
   if (!lost.isLost || lost.page !== location.pathname || lost.action !== addressOf(form)) return;
   for (const area of form.querySelectorAll("textarea")) area.value = lost.texts[area.name] ?? area.value;

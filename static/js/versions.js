@@ -1,5 +1,5 @@
-// From one version of a turn to another without loading a page: the server's page of the other branch is fetched, what
-// differs is put in place, and what one looks at stays where it is in the window. The links work without scripts too.
+// Switching between versions of a turn without loading a page: the page of the other branch is fetched, the parts that
+// differ are replaced, and the turn stays where it is in the window. The links also work without scripts.
 import { announce, applyPieces, localTimes } from "./page.js";
 import { readTurns } from "./sidebar.js";
 import { tr } from "./words.js";
@@ -22,17 +22,17 @@ const PIECES = [
   "details",
   "reminders-panel",
 ];
-const FRESH_MS = 20_000; // for so long a page fetched in advance is used: the socket brings what has happened since
+const FRESH_MS = 20_000; // how long a page fetched in advance is used; the socket brings the events since
 const KEPT = 6; // pages
 
-/** `leave` is called before the other branch is put in place, `arrive` after it. */
+/** Set up the links. `leave` is called before the other branch is put in place, `arrive` after it. */
 export function startVersions({ root, scroller, entries, leave, arrive }) {
-  const pages = new Map(); // by address: when each was asked for, and its promise
+  const pages = new Map(); // by address, the time of the request and the promise of the page
   const who = (page) => page.querySelector("#text").labels?.[0].dataset.who;
-  // Steps back keep the place as clicks do, and do not go to what the address names.
+  // A step back in the history keeps the place in the window as a click does, and does not scroll to the hash.
   history.scrollRestoration = "manual";
   let shown = location.pathname + location.search;
-  let newest = 0; // click or step in the history; an earlier one that is answered later does nothing
+  let newest = 0; // the number of the newest click or step in the history; responses to earlier ones are dropped
 
   function fetched(address) {
     const href = new URL(address, location.href).href.replace(/#.*/, "");
@@ -51,8 +51,8 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
   }
 
   /**
-   * Another server's scripts, another agent, or a request whose answer is for this branch: then the page is loaded
-   * instead.
+   * Return whether a page can be put in place. Otherwise it is loaded: it has other scripts or another agent, or
+   * somebody is typing, or a request for this branch is under way.
    */
   function fits(page) {
     const typing =
@@ -78,7 +78,7 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
       composer.setAttribute(name, page.getElementById("composer").getAttribute(name));
     window.htmx?.process(composer);
     const turns = page.getElementById("entries").childNodes;
-    for (const entry of turns) entry.classList?.add("settled"); // with its own height at once, not an estimate
+    for (const entry of turns) entry.classList?.add("settled"); // it has its own height at once, not an estimate
     entries.replaceChildren(...turns);
     localTimes(entries);
     window.htmx?.process(entries);
@@ -89,7 +89,7 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
   const versionsAt = (position) => entries.querySelector(`[data-position="${CSS.escape(position)}"] .versions`);
   const placeOf = (position) => versionsAt(position)?.getBoundingClientRect().top ?? null;
 
-  /** `name` is that of the link that the keyboard stays at. */
+  /** Show the branch at an address. The focus stays at the link of the same `name`. */
   async function show(href, position, name, isNew) {
     const asked = ++newest;
     const answer = await fetched(href);
@@ -113,7 +113,7 @@ export function startVersions({ root, scroller, entries, leave, arrive }) {
     if (!versions) return;
     announce(tr("Version {version}", { version: versions.querySelector("span").textContent }));
     const links = [...versions.querySelectorAll("a")];
-    (links.find((one) => one.getAttribute("aria-label") === name) ?? links[0])?.focus({ preventScroll: true });
+    (links.find((link) => link.getAttribute("aria-label") === name) ?? links[0])?.focus({ preventScroll: true });
   }
 
   entries.addEventListener("click", (event) => {

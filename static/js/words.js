@@ -1,7 +1,7 @@
-// Texts of the scripts in the page's language. English stands in the scripts; other languages bring a file (`make
-// words`).
+// Texts of the scripts in the page's language. The English texts are in the scripts; `make words` collects them for
+// translation, and each other language has a file of phrases.
 
-/** `{name}` stands for a value. */
+/** Return a text in the page's language. Each `{name}` in it is replaced by a value. */
 export function tr(text, values = {}) {
   return (globalThis.phrases?.[text] ?? text).replace(/{(\w+)}/g, (whole, name) => values[name] ?? whole);
 }

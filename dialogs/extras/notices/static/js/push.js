@@ -1,5 +1,4 @@
-// The switch "Notify this browser" in the settings. What the browser says of itself goes to the server by the form
-// around it.
+// The switch "Notify this browser" in the settings. The form around it sends the browser's subscription to the server.
 const form = document.getElementById("push-form");
 const toggle = document.getElementById("push-switch");
 const problems = document.getElementById("push-problems");
@@ -8,7 +7,7 @@ function say(problem) {
   for (const words of problems.children) words.hidden = words.dataset.problem !== problem;
 }
 
-/** Without a network Chromium waits for its push service for ever. */
+/** Limit the wait for a subscription: without a network, Chromium waits for its push service for ever. */
 function soon(answer) {
   return Promise.race([answer, new Promise((_, refuse) => setTimeout(refuse, 20_000, new Error("no answer")))]);
 }
@@ -17,7 +16,7 @@ async function subscribe() {
   if ((await Notification.requestPermission()) !== "granted") return "denied";
   await navigator.serviceWorker.register(form.dataset.worker);
   const { pushManager } = await navigator.serviceWorker.ready;
-  await (await pushManager.getSubscription())?.unsubscribe(); // it may hold for another key, or for somebody else
+  await (await pushManager.getSubscription())?.unsubscribe(); // it may be for another key, or for somebody else
   const found = await soon(pushManager.subscribe({ userVisibleOnly: true, applicationServerKey: form.dataset.key }));
   const { endpoint, keys } = found.toJSON();
   form.elements.address.value = endpoint;

@@ -1,6 +1,6 @@
-// The service worker: shows questions that wait, also while no page is open, and leads to them. It answers no requests
-// of pages.
-self.addEventListener("install", () => self.skipWaiting()); // it holds nothing that an older one could miss
+// The service worker, which shows questions that wait, even while no page is open, and leads to them. It answers no
+// requests of pages.
+self.addEventListener("install", () => self.skipWaiting()); // it keeps no state, so it can replace an older worker
 
 self.addEventListener("push", (event) => {
   const { title, body, path, tag, again } = event.data.json();
@@ -12,7 +12,7 @@ self.addEventListener("notificationclick", (event) => {
   event.waitUntil(show(new URL(event.notification.data.path, self.location.origin).href));
 });
 
-/** In a tab where it is open already, or in a new one: another tab may hold a message that is being written. */
+/** Show a page in a tab where it is open, or else in a new tab, since another tab may hold an unsent message. */
 async function show(address) {
   const tabs = await self.clients.matchAll({ type: "window", includeUncontrolled: true });
   const open = tabs.find((tab) => tab.url.split("#")[0] === address);
