@@ -160,7 +160,7 @@ class GenerationAdmin(OfDialog):
     )
     list_filter = ("purpose", "outcome", "guided", ("provider", NewestValues), "snapshot__level", "started_at")
     list_select_related = ("dialog", "snapshot")
-    search_fields = ("=dialog__id", "model", "error_kind")
+    search_fields = ("=dialog__id", "model", "error_kind", "error")
 
     @admin.display(ordering="snapshot__level")
     def level(self, generation: Generation) -> str:

@@ -292,6 +292,16 @@ def test_it_is_for_staff_only(client: Client, script: Script) -> None:
     assert dialog.state == "generating"
 
 
+def test_a_count_of_failures_leads_to_them_and_words_find_one(operator: Client, script: Script) -> None:
+    dialog = make_dialog()
+    generation(dialog)
+    failed = [generation(dialog, outcome=outcome, error=f"{outcome} in room 7") for outcome in ("failed", "crashed")]
+    led = re.search(r'href="(/admin/dialogs/generation/\?[^"]+)"\s*>2</a>', operator.get("/ops/").content.decode())
+    assert led and set(operator.get(led[1]).context["cl"].result_list) == set(failed)
+    found = operator.get("/admin/dialogs/generation/", {"q": "crashed in room"}).context["cl"].result_list
+    assert list(found) == failed[1:]
+
+
 def test_it_shows_what_there_is_and_escapes_it(operator: Client, script: Script) -> None:
     dialog = stuck_dialog(script)
     Dialog.objects.filter(pk=dialog.pk).update(title="<script>alert(1)</script>")
