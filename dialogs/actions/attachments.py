@@ -28,7 +28,7 @@ class Attached:
     """A checked file.
 
     An image has ``pixels``; any other file is text. Only the text of a document is stored, with its page numbers.
-    ``detail`` is that of ``ImagePart``.
+    ``detail`` and ``at`` are those of ``ImagePart``.
     """
 
     name: str
@@ -36,6 +36,7 @@ class Attached:
     content: bytes = field(repr=False)
     pixels: tuple[int, int] | None = None
     detail: str = ""
+    at: int | None = None
 
     @cached_property
     def sha256(self) -> str:
@@ -159,4 +160,5 @@ def _as_json(file: Attached) -> dict[str, Any]:
     if file.pixels is None:
         return {**known, "chars": len(file.block)}
     detail = {"detail": file.detail} if file.detail else {}
-    return {**known, "width": file.pixels[0], "height": file.pixels[1], **detail}
+    place = {} if file.at is None else {"at": file.at}
+    return {**known, "width": file.pixels[0], "height": file.pixels[1], **detail, **place}

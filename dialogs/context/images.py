@@ -22,7 +22,14 @@ def images_of(attachments: Sequence[Mapping[str, Any]] | None) -> tuple[ImagePar
     """Return the images that a turn names, without their bytes."""
     return tuple(
         ImagePart(
-            file["media_type"], b"", file["name"], file["sha256"], file["bytes"], _pixels(file), file.get("detail", "")
+            file["media_type"],
+            b"",
+            file["name"],
+            file["sha256"],
+            file["bytes"],
+            _pixels(file),
+            file.get("detail", ""),
+            file.get("at"),
         )
         for file in attachments or ()
         if "width" in file

@@ -122,18 +122,21 @@ def unit_to_json(unit: Unit, original: bool) -> dict[str, Any]:
 
 def _parts_json(message: Message) -> dict[str, Any]:
     """Write images by name and key, never their bytes."""
-    images = [
-        [part.media_type, part.name, part.key, part.size, part.pixels, *([part.detail] if part.detail else [])]
-        for part in message.parts
-        if isinstance(part, ImagePart)
-    ]
+    images = [_image_json(part) for part in message.parts if isinstance(part, ImagePart)]
     return {"images": images} if images else {}
+
+
+def _image_json(image: ImagePart) -> list[Any]:
+    known = [image.media_type, image.name, image.key, image.size, image.pixels]
+    if image.at is not None:
+        return [*known, image.detail, image.at]
+    return [*known, image.detail] if image.detail else known
 
 
 def _parts_from_json(images: Sequence[Sequence[Any]]) -> tuple[ImagePart, ...]:
     return tuple(
-        ImagePart(media_type, b"", name, key, size, pixels and tuple(pixels), *detail)
-        for media_type, name, key, size, pixels, *detail in images
+        ImagePart(media_type, b"", name, key, size, pixels and tuple(pixels), *optional)
+        for media_type, name, key, size, pixels, *optional in images
     )
 
 

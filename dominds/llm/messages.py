@@ -38,7 +38,8 @@ class ImagePart:
 
     If its bytes are stored elsewhere, ``content`` is empty, ``key`` identifies them and ``size`` is their number.
     ``pixels`` are width and height, if known. ``detail`` tells OpenAI's models how closely to look: low, high,
-    original, or empty for the model's choice.
+    original, or empty for the model's choice. ``at`` counts the characters of the message's text before the image, or
+    is None for all of them.
     """
 
     media_type: str
@@ -48,6 +49,7 @@ class ImagePart:
     size: int = 0
     pixels: tuple[int, int] | None = None
     detail: str = ""
+    at: int | None = None
 
     @property
     def label(self) -> str:
@@ -73,7 +75,7 @@ class Message:
     """One entry of the conversation; instructions are not messages, see ``Request``.
 
     ``provider_items`` are opaque JSON texts, such as reasoning items or signed thinking. The provider that wrote them
-    wants them back unchanged, and any other provider ignores them. ``parts`` follow the text.
+    wants them back unchanged, and any other provider ignores them. ``parts`` follow the text, or stand in it.
     """
 
     role: Role

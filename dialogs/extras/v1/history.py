@@ -34,6 +34,11 @@ class ClientMessage:
     attached: tuple[Attached, ...] = ()
     leads: bool = False
 
+    def with_lead(self, lead: str) -> "ClientMessage":
+        """Return the message with words before its own. What stands before all of these still does."""
+        attached = (replace(file, at=file.at + len(lead)) if file.at else file for file in self.attached)
+        return replace(self, text=lead + self.text, attached=tuple(attached)) if lead else self
+
     @property
     def spoken(self) -> str:
         """Return what both sides know of a user's message, with its files by their digests."""
@@ -72,6 +77,18 @@ class Conversation:
     @property
     def has_message(self) -> bool:
         return bool(self.message or self.attached)
+
+    def as_one(self) -> tuple[str, tuple[Attached, ...]]:
+        """Return the new messages as one: their texts and their files."""
+        text, attached = "", list[Attached]()
+        for message in (*self.ahead, ClientMessage("user", self.message, attached=self.attached)):
+            attached = [replace(file, at=len(text)) if file.at is None else file for file in attached]
+            text += "\n\n" if text else ""
+            attached += [
+                file if file.at is None else replace(file, at=len(text) + file.at) for file in message.attached
+            ]
+            text += message.text
+        return text, tuple(attached)
 
     @property
     def whole(self) -> tuple[ClientMessage, ...]:

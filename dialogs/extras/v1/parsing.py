@@ -187,12 +187,12 @@ def _messages(value: Any, instructions_end: int | None) -> tuple[str, tuple[Clie
         content = message.get("content")
         if role == "user":
             user_message = _user_message(content, f"{param}.content")
-            history.append(replace(user_message, text=_with_speaker(user_message.text, message, param)))
+            history.append(user_message.with_lead(_speaker(message, param)))
             continue
         text = _text(content, f"{param}.content")
         match role:
             case "system" | "developer":
-                text = _with_speaker(text, message, param)
+                text = f"{_speaker(message, param)}{text}"
                 is_other = bool(system) if instructions_end is None else index >= instructions_end
                 if text and (history or is_other):
                     leads = instructions_end is None and all(answer.leads for answer in history)
@@ -234,17 +234,17 @@ def _asked_by_system(history: list[ClientMessage]) -> list[ClientMessage]:
     return [*history[: end + 1], *(replace(message, role="user") for message in history[end + 1 :])]
 
 
-def _with_speaker(text: str, message: dict[str, Any], param: str) -> str:
-    """Put the speaker's name before their words, where each model, summary and search reads it.
+def _speaker(message: dict[str, Any], param: str) -> str:
+    """Return the speaker's name, to stand before their words, where each model, summary and search reads it.
 
     A name that only repeats the role, as AutoGen always sends it, tells nothing.
     """
     name = message.get("name")
     if name in (None, "", message.get("role")):
-        return text
+        return ""
     if not isinstance(name, str) or len(name) > MAX_NAME:
         raise invalid(f"name must be a text of at most {MAX_NAME} characters.", f"{param}.name")
-    return f"{_storable(name, f'{param}.name')}: {text}"
+    return f"{_storable(name, f'{param}.name')}: "
 
 
 def check_number(messages: int) -> None:
@@ -273,17 +273,29 @@ def _text(content: Any, param: str) -> str:
 def _user_message(content: Any, param: str) -> ClientMessage:
     """Read text parts, images as data URLs and files as base64."""
     parts = content if isinstance(content, list) else []
-    files = [(at, part) for at, part in enumerate(parts) if isinstance(part, dict) and part.get("type") in FILES]
+    files = [(at, part) for at, part in enumerate(parts) if _is_file(part)]
     if not files:
         return ClientMessage("user", _text(content, param))
-    text = _text([part for part in parts if not (isinstance(part, dict) and part.get("type") in FILES)], param)
+    text = _text([part for part in parts if not _is_file(part)], param)
     try:
         sound = check_files([_file(part, f"{param}[{at}]") for at, part in files])
     except Invalid as refusal:
         raise invalid(refusal.message, param) from None
-    details = [_detail(part, f"{param}[{at}]") for at, part in files]
-    attached = tuple(replace(file, detail=detail) for file, detail in zip(sound, details, strict=True))
+    attached = tuple(
+        replace(file, detail=_detail(part, f"{param}[{at}]"), at=_place(parts[:at], text))
+        for file, (at, part) in zip(sound, files, strict=True)
+    )
     return ClientMessage("user", text, digests=tuple(file.sha256 for file in attached), attached=attached)
+
+
+def _is_file(part: Any) -> bool:
+    return isinstance(part, dict) and part.get("type") in FILES
+
+
+def _place(before: list[Any], text: str) -> int | None:
+    """Return how much of the text is said before a file, or None for all of it."""
+    place = len(_text([part for part in before if not _is_file(part)], ""))
+    return place if place < len(text) else None
 
 
 def _detail(part: dict[str, Any], param: str) -> str:

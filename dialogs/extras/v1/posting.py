@@ -13,7 +13,7 @@ from django.db import transaction
 from django.db.models import Case, F, Q, QuerySet, Subquery, Value, When
 
 from dialogs.actions import imported_turns, messages, questions
-from dialogs.actions.attachments import Attached, store_images, text_with
+from dialogs.actions.attachments import store_images, text_with
 from dialogs.context.client import client_of
 from dialogs.errors import Conflict
 from dialogs.extras.v1 import lifetime
@@ -135,26 +135,20 @@ def _open_question(dialog: Dialog) -> Question | None:
 
 def _answer(change: Change, question: Question, new: Conversation) -> None:
     """Take the client's message for the answer that the agent waits for."""
-    text, attached = _with_ahead(new)
+    text, attached = new.as_one()
     if attached:
         raise invalid("The agent waits for an answer in words: files come with the next message.", "messages")
     questions.answer_within(change, question, change.dialog.owner, text)
 
 
 def _store_message(change: Change, new: Conversation, unusable: str) -> Turn:
-    text, attached = _with_ahead(new)
+    text, attached = new.as_one()
     if new.ahead and change.dialog.state in (State.IDLE, State.FAILED):  # else they would stand in the answer under way
         text, attached = new.message, new.attached
         _store_ahead(change, new.ahead)
     whole = text_with(text, attached)
     messages.check_text(whole, has_images=any(file.pixels for file in attached))
     return messages.accept_message(change, text, unusable, attached)
-
-
-def _with_ahead(new: Conversation) -> tuple[str, tuple[Attached, ...]]:
-    """The new messages as one: their texts and their files."""
-    text = "\n\n".join((*(message.text for message in new.ahead), new.message))
-    return text, (*(file for message in new.ahead for file in message.attached), *new.attached)
 
 
 def _store_ahead(change: Change, ahead: Sequence[ClientMessage]) -> None:

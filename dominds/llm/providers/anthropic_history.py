@@ -7,7 +7,7 @@ from dominds.llm.messages import ImagePart, Message, Part, Request, Role, ToolCa
 from dominds.llm.models.model import Echo
 from dominds.llm.providers.echoes import Opaque, Owner, replay
 from dominds.llm.providers.outgoing import GO_ON
-from dominds.llm.providers.parts import base64_of
+from dominds.llm.providers.parts import base64_of, in_order
 
 CACHE_HERE = {"cache_control": {"type": "ephemeral"}}
 THINKING = ("thinking", "redacted_thinking")
@@ -60,7 +60,7 @@ def _last_stable(messages: tuple[Message, ...]) -> int:
 def _blocks(message: Message, owner: Owner, echo: Echo) -> list[dict[str, Any]]:
     match message.role:
         case Role.USER | Role.SYSTEM:
-            return [*_text_blocks(message.text), *map(_part, message.parts)]
+            return [block for piece in in_order(message) for block in _piece_blocks(piece)]
         case Role.TOOL:
             return [{"type": "tool_result", "tool_use_id": message.tool_call_id, "content": message.text or "(empty)"}]
         case Role.ASSISTANT:
@@ -85,6 +85,10 @@ def _answer_blocks(piece: str | ToolCall | Opaque) -> list[dict[str, Any]]:
 
 def _text_blocks(text: str) -> list[dict[str, Any]]:
     return [{"type": "text", "text": text}] if text.strip() else []
+
+
+def _piece_blocks(piece: str | Part) -> list[dict[str, Any]]:
+    return _text_blocks(piece) if isinstance(piece, str) else [_part(piece)]
 
 
 def _part(given: Part) -> dict[str, Any]:

@@ -30,7 +30,7 @@ from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, r
 from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.message_json import MessageJson
 from dominds.llm.providers.outgoing import fit, form_of
-from dominds.llm.providers.parts import base64_of, data_url, ends_with_files, refuse_unseen
+from dominds.llm.providers.parts import base64_of, data_url, ends_with_files, in_order, refuse_unseen
 from dominds.llm.providers.reading import (
     AnswerReader,
     Complained,
@@ -156,7 +156,7 @@ def _rich_message(
             named = {"name": names[call]} if call in names else {}
             return {"role": "tool", "tool_call_id": call, **named, "content": message.text}
         case Role.USER | Role.SYSTEM:
-            return {"role": message.role, "content": [*_text_part(message.text), *map(_part, message.parts)]}
+            return {"role": message.role, "content": [*map(_part, in_order(message))]}
         case Role.ASSISTANT:
             return _answer(message, owner, echo, silence)
 
@@ -186,12 +186,10 @@ def _call(call: ToolCall, extra: Any) -> dict[str, Any]:
     return {**written, "extra_content": extra} if extra else written
 
 
-def _text_part(text: str) -> list[dict[str, Any]]:
-    return [{"type": "text", "text": text}] if text else []
-
-
-def _part(given: Part) -> dict[str, Any]:
+def _part(given: str | Part) -> dict[str, Any]:
     match given:
+        case str():
+            return {"type": "text", "text": given}
         case ImagePart():
             detail = {"detail": given.detail} if given.detail else {}
             return {"type": "image_url", "image_url": {"url": data_url(given), **detail}}

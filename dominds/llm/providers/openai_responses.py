@@ -16,7 +16,7 @@ from dominds.llm.models.params import in_body
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken, replay
 from dominds.llm.providers.listed_window import listed_window
 from dominds.llm.providers.outgoing import fit, form_of
-from dominds.llm.providers.parts import data_url, ends_with_files, refuse_unseen
+from dominds.llm.providers.parts import data_url, ends_with_files, in_order, refuse_unseen
 from dominds.llm.providers.reading import (
     AnswerReader,
     Complained,
@@ -132,11 +132,12 @@ def _items(message: Message, owner: Owner) -> Iterator[dict[str, Any]]:
 
 
 def _content(message: Message) -> list[dict[str, Any]]:
-    text = [{"type": "input_text", "text": message.text}] if message.text else []
-    return [*text, *map(_part, message.parts)]
+    return [*map(_part, in_order(message))]
 
 
-def _part(given: Part) -> dict[str, Any]:
+def _part(given: str | Part) -> dict[str, Any]:
+    if isinstance(given, str):
+        return {"type": "input_text", "text": given}
     if isinstance(given, ImagePart):
         detail = {"detail": given.detail} if given.detail else {}
         return {"type": "input_image", "image_url": data_url(given), **detail}

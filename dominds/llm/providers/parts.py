@@ -7,7 +7,7 @@ from collections.abc import Iterator, Set
 from itertools import takewhile
 from math import ceil, sqrt
 
-from dominds.llm.messages import FilePart, ImagePart, Part, Request, Role
+from dominds.llm.messages import FilePart, ImagePart, Message, Part, Request, Role
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.provider import RequestRefused
 
@@ -15,6 +15,19 @@ PAGE = re.compile(rb"/Type\s*/Page(?![A-Za-z])")  # a page of a PDF
 CHARS_PER_TOKEN = 4
 FRAMES = frozenset({*range(0xC0, 0xD0)} - {0xC4, 0xC8, 0xCC})  # markers of a JPEG that state its size
 WITHOUT_LENGTH = frozenset({0x01, *range(0xD0, 0xDA)})  # markers of a JPEG without a segment
+
+
+def in_order(message: Message) -> Iterator[str | Part]:
+    """Yield the pieces of a message's text and its parts, in order. The line break between two pieces is left out."""
+    said, text = 0, message.text
+    for part in (*message.parts, None):
+        at = part.at if isinstance(part, ImagePart) and part.at is not None else len(text)
+        piece = text[said:at].removeprefix("\n" if said else "")
+        if piece.strip():
+            yield piece
+        if part is not None:
+            yield part
+        said = max(said, at)
 
 
 def base64_of(given: Part) -> str:

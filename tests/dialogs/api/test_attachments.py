@@ -145,7 +145,10 @@ def test_a_stored_view_names_images_without_their_bytes() -> None:
     message = Message(
         Role.USER,
         "look",
-        parts=tuple(ImagePart("image/png", b"", "a.png", "ab12", 99, (640, 480), detail) for detail in ("", "low")),
+        parts=tuple(
+            ImagePart("image/png", b"", "a.png", "ab12", 99, (640, 480), detail, at)
+            for detail, at in (("", None), ("low", None), ("", 0), ("low", 3))
+        ),
     )
     unit = Unit("u", UnitKind.MESSAGE, UnitRole.USER, (message,), (1,))
     assert unit_from_json(orjson.loads(orjson.dumps(unit_to_json(unit, original=False)))) == unit

@@ -25,6 +25,7 @@ from tests.doubles.responses import ResponsesDouble
 from tests.doubles.serving import Double
 from tests.harness.live import with_agents
 from tests.harness.stack import Stack, eventually
+from tests.pixels import coded, picture
 
 WINDOW = 6_000
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -652,6 +653,40 @@ def test_an_answer_is_like_that_of_the_model_itself(stack: Stack, doubles: dict[
         assert streamed.headers["content-type"].startswith("text/event-stream")
         ids |= {ours.json()["id"], str(events_of(streamed)[0].get("id") or events_of(streamed)[0])}
     assert len(ids) == 2 * len((*SAID, *own)), "each answer has an id of its own"
+
+
+PARTS: dict[str, tuple[Any, Any]] = {  # how each protocol writes a text and an image
+    "chat": (lambda text: {"type": "text", "text": text}, lambda url: {"type": "image_url", "image_url": {"url": url}}),
+    "messages": (
+        lambda text: {"type": "text", "text": text},
+        lambda url: {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": url[22:]}},
+    ),
+    "responses": (
+        lambda text: {"type": "input_text", "text": text},
+        lambda url: {"type": "input_image", "image_url": url},
+    ),
+}
+
+
+@pytest.mark.parametrize("face", FACES)
+def test_images_reach_the_model_where_they_stand(stack: Stack, doubles: dict[str, Double], face: str) -> None:
+    """In the first request and in the next one, which is made of what was stored."""
+    name, _, fields, _ = FACES[face]
+    text, image = PARTS[face]
+    first, second = (image(f"data:image/png;base64,{coded(picture(colour=colour))}") for colour in ("teal", "navy"))
+    parts = [first, text("This is before."), second, text("\n  And after."), text("Which is it?"), first]
+    turns: list[Any] = [{"role": "user", "content": parts}]
+    refusals = len(doubles[name].refusals)
+    field = "input" if face == "responses" else "messages"
+    key, said = create_key(UserFactory.create()), [first, parts[1], second, text("\n  And after.\nWhich is it?"), first]
+    for more in ("", "Go on."):
+        turns += [{"role": "assistant", "content": "You said: it."}, user(more)] if more else []
+        answer = asked_raw(stack.base_url, key, face, {**fields, field: turns, "model": name})
+        assert answer.status_code == 200, answer.text
+        arrived = doubles[name].bodies[-1][field][0]["content"]
+        assert [{key: one[key] for key in one if key != "cache_control"} for one in arrived] == said
+        turns[1:] = []
+    assert len(doubles[name].refusals) == refusals
 
 
 @pytest.mark.parametrize("stream", [False, True])

@@ -3,6 +3,7 @@ together, what a body may say."""
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import orjson
@@ -18,6 +19,8 @@ from dialogs.extras.v1.messages.request import chat_request_of
 from dialogs.extras.v1.notices import NOTICES, is_notice, without_notices
 from dialogs.extras.v1.parsing import ChatRequest, chat_request, parse
 from dominds.budgets import CONVERSATION_MESSAGES
+from dominds.llm.messages import ImagePart, Message, Role
+from dominds.llm.providers.parts import in_order
 from tests.pixels import coded, picture
 
 COMPACTING, COMPACTED, *_ = NOTICES
@@ -271,6 +274,26 @@ def test_notices_stand_on_their_own_lines_and_sentences_go_on() -> None:
 # -- parsing -----------------------------------------------------------------------------------------------------------
 
 PIXEL = f"data:image/png;base64,{coded(picture())}"
+SEEN = {"type": "image_url", "image_url": {"url": PIXEL}}
+
+
+def test_images_keep_their_place_behind_a_name_and_beside_messages_that_waited() -> None:
+    """Several messages of the user's that an answer waits for are stored as one."""
+    content = [SEEN, {"type": "text", "text": "One"}, SEEN, {"type": "text", "text": "Two"}, SEEN]
+    named = {"role": "user", "name": "Ada", "content": content}
+    request = parse(orjson.dumps({"model": "a", "messages": [named, {**named, "name": "user"}]}))
+    (first, second) = request.messages
+    assert [(message.text, [file.at for file in message.attached]) for message in (first, second)] == [
+        ("Ada: One\nTwo", [0, 8, None]),
+        ("One\nTwo", [0, 3, None]),
+    ]
+    text, files = conversation_of(request.messages).as_one()
+    stored = ImagePart("image/png")
+    whole = Message(Role.USER, text, parts=tuple(replace(stored, at=file.at) for file in files))
+    said = [piece if isinstance(piece, str) else "" for piece in in_order(whole)]
+    assert said == ["", "Ada: One", "", "Two", "", "", "One", "", "Two", ""]
+
+
 HI = {"model": "coder", "messages": [{"role": "user", "content": "Hi"}]}
 TOOL = {"type": "function", "function": {"name": "weather"}}
 

@@ -277,8 +277,9 @@ def test_a_character_that_is_cut_in_two_is_whole_in_every_format() -> None:
     """Arguments are JSON of their own, whose halves join by themselves."""
     first, second = "\ud83d", "\ude00"
     arguments = ('{"city":"\\ud83d', '\\ude00"}')
-    call = {"index": 0, "id": "a", "function": {"name": "get_weather"}}
-    calls = [delta(tool_calls=[{**call, "function": {**call["function"], "arguments": one}}]) for one in arguments]
+    call = {"index": 0, "id": "a"}
+    functions = [{"name": "get_weather", "arguments": one} for one in arguments]
+    calls = [delta(tool_calls=[{**call, "function": function}]) for function in functions]
     texts = (f"So {first}", f"{second}!")
     deltas = ({"type": "text_delta", "text": text} for text in texts)
     results = [
