@@ -25,7 +25,7 @@ from dialogs.models import (
 
 log = structlog.get_logger(__name__)
 
-OWN = (Delivery, PushSubscription, Identity, PromptTemplate, ApiKey, PersonSettings)  # a person's rows but dialogs
+OWN = (Delivery, PushSubscription, Identity, PromptTemplate, ApiKey, PersonSettings)  # a person's rows, except dialogs
 BATCH = 500
 
 

@@ -29,9 +29,9 @@ from dominds.web.middleware import address_of
 
 log = structlog.get_logger(__name__)
 
-ATTEMPTS_OF_ADDRESS = 10  # that fail within the window
-ATTEMPTS_OF_ACCOUNT = 20  # from all addresses together
-ATTEMPTS_AT_PROVIDER = 30  # by one address, which a whole office may share
+ATTEMPTS_OF_ADDRESS = 10  # failed attempts from one address within the window
+ATTEMPTS_OF_ACCOUNT = 20  # failed attempts at one account, from all addresses together
+ATTEMPTS_AT_PROVIDER = 30  # failed sign-ins from one address, which a whole office may share
 MOST_NAME_CHARS = 150  # the length of Django's column
 WINDOW_SECONDS = 60  # counted from the first attempt
 HASHES_AT_ONCE = 2  # a hash takes a third of a second of a processor, which pages need as well
@@ -125,7 +125,8 @@ def try_to_log_in(request: HttpRequest, check: Callable[[], HttpResponse]) -> Ht
     An attempt counts before its password is hashed, and is forgotten if the password was right, so many attempts at
     once cannot pass the limits. Without Redis only the number of hashes at once is limited.
     """
-    name = request.user.get_username() or request.POST.get("username", "")  # who is logged in changes the password
+    # Somebody who is logged in is changing their password.
+    name = request.user.get_username() or request.POST.get("username", "")
     account = _account_of(name)
     limits = {
         f"dominds:login:address:{address_of(request)}": ATTEMPTS_OF_ADDRESS,

@@ -99,8 +99,8 @@ class PageSocket(AsyncWebsocketConsumer):
         self._started_generation = 0  # the newest generation whose start was sent
         self._ended_generation = 0  # the newest generation whose end was sent
         self._unannounced_generation = 0  # a generation whose live text came before its start
-        self._badges: dict[str, Any] | None = None  # waits to be sent
-        self._tool_line: dict[str, Any] | None = None  # waits until the page has the call
+        self._badges: dict[str, Any] | None = None  # the newest badges, until they are sent
+        self._tool_line: dict[str, Any] | None = None  # a tool's newest line, until the page has the call
         self._flow = FlowControl(now)
         self._session_at = now - random.random() * SESSION_SECONDS / 2  # pages that opened together check one by one
         self._close_code = 0  # set when the socket is to be closed

@@ -17,13 +17,13 @@ from uuid import UUID
 from dialogs.live.db_threads import Work
 
 TURNS = 2  # reads that take turns at once
-TURN_SECONDS = 0.1  # then the next one begins, done or not
+TURN_SECONDS = 0.1  # then the next read begins, whether this one is done or not
 OVERTIME_READS = 8  # reads at once that outlast their turns
 SLOW_SECONDS = 1  # a dialog with a read that took longer is slow
 SLOW_READS = 2  # reads at once of slow dialogs
 READ_SECONDS = 10  # then its statement is cancelled, and the socket tries again later
 READS_PER_DIALOG, READS_PER_PERSON = 2, 4  # at once
-THREADS = TURNS + OVERTIME_READS + SLOW_READS  # so that whoever has a turn has a thread
+THREADS = TURNS + OVERTIME_READS + SLOW_READS  # one for each read that may run
 
 _threads = ThreadPoolExecutor(max_workers=THREADS, thread_name_prefix="socket-reads")
 Result = TypeVar("Result")

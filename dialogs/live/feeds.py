@@ -31,7 +31,7 @@ _render_threads = ThreadPoolExecutor(max_workers=2, thread_name_prefix="live-tex
 
 
 class Listener(Protocol):
-    """A socket as feeds call it on the event loop. Its methods must not block."""
+    """A socket, as feeds know it. Its methods are called on the event loop, and must not block."""
 
     user_id: int
     language: str  # the language of its rendered pieces

@@ -36,7 +36,7 @@ from dominds.web.build import BUILD
 log = structlog.get_logger(__name__)
 
 BATCH = 200
-NEWEST_RUNS = 50  # rewrites among which the one that was just made is found
+NEWEST_RUNS = 50  # rewrites that are searched for the one just made
 PIECES: dict[str, tuple[str, ...]] = {
     "turn": ("queued",),
     "sharing": ("subtitle", "dialog_menu"),

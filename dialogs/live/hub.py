@@ -31,7 +31,7 @@ from dominds import waits
 log = structlog.get_logger(__name__)
 
 QUIET_SECONDS = 10  # without a message; then Redis is pinged
-POLL_SECONDS = 15  # how often the database is asked what a lost frame would have said
+POLL_SECONDS = 15  # how often the database is polled, in case a frame was lost
 REFRESHES_PER_SECOND = 100  # dialogs that are read again after a lost connection
 SOCKETS_PER_PERSON = 20
 SOCKETS_PER_PROCESS = 10_000

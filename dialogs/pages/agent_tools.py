@@ -101,6 +101,6 @@ def tools_had_by(agent: Agent) -> tuple[list[tuple[Tool, str]], list[tuple[Tool,
 
 
 def left_out_of(agent: Agent) -> tuple[str, ...]:
-    """Return the tools of every agent for which the window of this one's model has no room."""
+    """Return the names of the standard tools for which the window of the agent's model has no room."""
     served = served_or_unknown(agent)
     return () if isinstance(served, UnknownModel) else offer(tools_of(agent), served, agent.instructions).left_out

@@ -1,4 +1,4 @@
-"""The pane Context: a dialog's requests over time, and the parts of one of them, alone or beside another."""
+"""The pane Context: a dialog's requests over time, and the parts of one of them, or a comparison of two."""
 
 from collections.abc import Mapping
 

@@ -115,7 +115,7 @@ class RunLine:
 
     @property
     def summary(self) -> str:
-        """Return the text in place of the removed units, without the frame that the model sees."""
+        """Return the text that replaces the removed units, without the heading that the model sees."""
         return without_heading(self.run.summary).strip()
 
     @property

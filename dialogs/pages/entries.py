@@ -131,7 +131,7 @@ class Entry:
 
     @property
     def shows_usage(self) -> bool:
-        """Check whether the size of its request is shown below it. A turn that only calls tools has no text."""
+        """Check whether the size of its request is shown below it: not below a turn that only calls tools."""
         turn = self.turn
         assert turn is not None
         is_generated = turn.role == Turn.Role.ASSISTANT and turn.generation_id is not None
@@ -154,7 +154,9 @@ def _shown_size(width: int, height: int) -> dict[str, int]:
 
 
 def entries_of(dialog: Dialog, turns: Sequence[Turn], *, opens: bool = False) -> list[Entry]:
-    """Return rows as entries, with a divider for each clear. ``opens``: the dialog's first turn is among them."""
+    """Return turns as entries, with the clears and rewrites between them. ``opens``: the dialog's first turn is among
+    them.
+    """
     first, last = (turns[0].round_number, turns[-1].round_number) if turns else (1, 1)
     clears = list(_clears(dialog, 1 if opens else first, last))
     entries: list[Entry] = []

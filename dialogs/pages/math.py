@@ -22,7 +22,7 @@ CLOSINGS = {"$$": "$$", r"\[": r"\]", r"\(": r"\)"}
 _DISPLAYED = ("$$", r"\[")
 _ENDS = {"$$": re.compile(r"\$\$[ \t]*(?:\n|\Z)"), r"\[": re.compile(r"\\\][ \t]*(?:\n|\Z)")}
 _TAG_IN_TEXT = re.compile(r"<[A-Za-z!/?]")  # the converter does not escape what stands in \text{}
-_MATH_IN_BRACKETS = re.compile(r"[\\^_=<>+*/|]|\w\(|\d|^\W*\w\W*$")  # without these, somebody escaped brackets
+_MATH_IN_BRACKETS = re.compile(r"[\\^_=<>+*/|]|\w\(|\d|^\W*\w\W*$")  # others are escaped brackets
 
 MATH_TAGS = set(
     "math mrow mi mo mn mtext mspace mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mstyle"
@@ -83,7 +83,7 @@ def _is_word(character: str) -> bool:
 
 
 def _block(state: StateBlock, start: int, end: int, silent: bool, *, is_growing: bool) -> bool:
-    """Parse a formula whose lines would begin lists and headings as Markdown. A formula contains no blank line."""
+    """Parse a formula in a block, whose lines could begin lists and headings in Markdown. It contains no blank line."""
     begin = state.bMarks[start] + state.tShift[start]
     opening = state.src[begin : begin + 2]
     if state.is_code_block(start) or opening not in _DISPLAYED:

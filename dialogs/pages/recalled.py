@@ -19,7 +19,7 @@ class RecalledTurn:
     """A recalled turn.
 
     ``words`` are those that it shares with the message. A turn that shares none was recalled with the turn beside it,
-    or is pinned. ``before`` is the position before which the page of the transcript ends that shows it.
+    or is pinned. ``before`` is the parameter of the address of the transcript's page that shows it.
     """
 
     turn: Turn

@@ -88,7 +88,7 @@ def recent_dialogs(user: User, limit: int) -> list[Dialog]:
 
 
 def recent_states(user: User, limit: int) -> list[Any]:
-    """Return the same dialogs with the columns that ``marks`` and the order need, which are a tenth of the data."""
+    """Return the dialogs of ``recent_dialogs`` with the columns for ``marks`` and the order, a tenth of the data."""
     return _recent(user, limit, _states)
 
 

@@ -41,14 +41,14 @@ def setup(request: HttpRequest) -> HttpResponse:
     if at_once and "begin" in request.POST:
         user = User(username=free_username("admin"))
         user.set_unusable_password()
-        return _first_in(request, user, LONG_SESSION_SECONDS)
+        return _create_and_log_in(request, user, LONG_SESSION_SECONDS)
     form = SetupForm(request.POST or None)
     if form.is_valid():
-        return _first_in(request, form.save(commit=False))
+        return _create_and_log_in(request, form.save(commit=False))
     return render(request, "accounts/setup.html", {"form": form, "at_once": at_once})
 
 
-def _first_in(request: HttpRequest, user: User, seconds: int | None = None) -> HttpResponse:
+def _create_and_log_in(request: HttpRequest, user: User, seconds: int | None = None) -> HttpResponse:
     """Create the first administrator and log them in. ``seconds`` is the length of the session; None is the usual."""
     if create_first_administrator(user):
         login(request, user, backend=BACKEND)

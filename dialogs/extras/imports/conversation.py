@@ -12,7 +12,7 @@ from typing import Any
 
 from dominds.llm.messages import Message, Role, ToolCall
 
-NAME = re.compile(r"[^a-zA-Z0-9_-]+")  # characters that providers refuse in a tool's name
+NOT_IN_NAMES = re.compile(r"[^a-zA-Z0-9_-]+")  # characters that providers refuse in a tool's name
 LONGEST_NAME = 64
 NUMBER = re.compile(r"\d+(\.\d*)?")
 WRITTEN_TIMES = ("%B %d, %Y %I:%M%p", "%Y-%m-%d@%Hh%Mm%Ss", "%Y/%m/%d %H:%M:%S")  # SillyTavern, and NextChat
@@ -75,7 +75,7 @@ class Builder:
             self.messages.append(ImportedMessage(Message(Role.ASSISTANT, text), at))
         for place, (given, name, arguments) in enumerate(calls, len(self.making)):
             own = f"{len(self.messages) - 1}-{place}-{given}"[:120]
-            self.making.append(ToolCall(own, NAME.sub("_", name)[:LONGEST_NAME] or "tool", arguments))
+            self.making.append(ToolCall(own, NOT_IN_NAMES.sub("_", name)[:LONGEST_NAME] or "tool", arguments))
             self.open_calls[own] = given
             self.by_given[given].append(own)
 
@@ -186,7 +186,7 @@ def image_in(part: Item) -> Image | None:
 
 def moment_of(value: object) -> datetime | None:
     """Return a time, or None for anything else. A number, also as text, counts seconds, or thousandths, millionths or
-    billionths of them, since 1970; other texts are ISO 8601; a mapping is a date of MongoDB.
+    billionths of them, since 1970; other texts are ISO 8601 or of ``WRITTEN_TIMES``; a mapping is a date of MongoDB.
     """
     if isinstance(value, Mapping):
         return moment_of(value.get("$date", value.get("$numberLong")))

@@ -19,14 +19,14 @@ log = structlog.get_logger(__name__)
 FORMATS = (own_export, chatgpt, claude, open_webui, librechat, message_lists)
 MOST_BYTES = 500_000_000  # of the JSON texts of one file together; each of them is read into memory whole
 MOST_MEMBERS = 1_000  # files of one archive
-BYTES_PER_PART = 8  # a file over ``SMALL_BYTES`` with less is refused; parts of real exports take 30 and more
+BYTES_PER_PART = 8  # on average at least, in a file over ``SMALL_BYTES``; real exports have 30 and more
 SMALL_BYTES = 1_000_000
 # Names of the files in an archive that are read; large exports have several.
 CONVERSATIONS = re.compile(r"(?:^|[/\\])conversations[^/\\]*\.jsonl?$", re.I)
 OTHERS = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.jsonl?$", re.I)  # only if no file matches CONVERSATIONS
 WRITTEN = re.compile(r"(?:^|[/\\])[^./\\][^/\\]*\.(?:md|markdown|txt)$", re.I)  # only if no file is JSON
 DEEPEST = 3  # levels of objects and lists around conversations, such as ``data`` and ``chats``
-APPLES = "__MACOSX"  # a folder in which macOS stores attributes of the other files
+MACOS_FOLDER = "__MACOSX"  # a folder in which macOS stores attributes of the other files
 SEPARATOR = re.compile(r"\s*,?\s*(?=[^\s\],])")
 SAYS_WHAT_IS_KNOWN = (
     "Known are ChatGPT's, Claude's, DeepSeek's and Grok's JSON files (or the ZIP archive that holds them), exports of "
@@ -82,7 +82,7 @@ def _texts(file: IO[bytes], name: str, most: int) -> Iterator[bytes]:
         return
     try:
         with zipfile.ZipFile(file) as archive:
-            names = [each for each in archive.namelist() if not each.startswith(APPLES)]
+            names = [each for each in archive.namelist() if not each.startswith(MACOS_FOLDER)]
             members = [*filter(CONVERSATIONS.search, names)] or [*filter(OTHERS.search, names)]
             members = members or [*filter(WRITTEN.search, names)]
             inner = next((each for each in names if each.lower().endswith(".zip")), "")

@@ -24,7 +24,7 @@ from dominds.bounded_process import bound, environment
 from dominds.llm.messages import Message, Role, ToolCall
 
 AT_ONCE = BoundedSemaphore(2)  # files that a web process reads at once
-MEMORY_TIMES = 12  # memory by the bytes that a file may have; real exports take four to eight times their size
+MEMORY_TIMES = 12  # bytes of memory for each byte that a file may have; real exports take four to eight
 LEAST_MEMORY = 256_000_000  # bytes of address space; an interpreter takes a third of it
 BYTES_PER_CPU_SECOND = 1_000_000  # a slow core reads ten times as many
 LEAST_CPU_SECONDS = 20

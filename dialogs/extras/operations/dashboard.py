@@ -68,7 +68,8 @@ def cards(recent: "Recent") -> Cards:
     )
 
 
-SHOWN_STATES = (State.GENERATING, State.QUEUED, State.WAITING, State.SUSPENDED, State.FAILED)  # few dialogs are
+# Few dialogs are in these states.
+SHOWN_STATES = (State.GENERATING, State.QUEUED, State.WAITING, State.SUSPENDED, State.FAILED)
 
 
 def dialogs_by_state(states: Iterable[State] = State) -> dict[str, int]:

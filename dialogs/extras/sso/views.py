@@ -76,7 +76,7 @@ def begin_sign_in(request: HttpRequest, number: int = 1) -> HttpResponse:
             path=reverse("login"),
             secure=settings.SESSION_COOKIE_SECURE,
             httponly=True,
-            samesite="Lax",  # it comes back by a link of another site
+            samesite="Lax",  # so that it comes back with the provider's redirect
         )
         return answer
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from dominds.yaml_fields import Bad, amount, quote_value, texts, whole_number
 
-REPORT_TOKENS = 1_500  # 6,000 characters of English: a longer report is put aside
+REPORT_TOKENS = 1_500  # 6,000 characters of English; of a longer report the parent sees only beginning and end
 TASK_SHOWN_CHARS = 160
 ENDED_SHOWN = 8  # side dialogs that have reported and stay in sight, the newest
 LIST_HEAD = "Your side dialogs (the runtime keeps this list):"
@@ -16,7 +16,7 @@ REPORTS_BACK = (
     "report. Write there all that it needs, and not more.]"
 )
 
-# What programs of /v1 read in an answer that waits for side dialogs.
+# Notices that programs of /v1 read while an answer waits for side dialogs.
 BEGINS = "Side dialog {name} begins: “{task}”"
 ASKS = "Side dialog {name} waits for a person: “{question}”"
 
