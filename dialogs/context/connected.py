@@ -55,7 +55,7 @@ def connected() -> Connected:
     """Return entries by provider id, the same object until they change."""
     if _known is not None:
         return _known.entries
-    # Redis is not asked in a transaction, for which others may wait. Without a mark, the next ``follow`` reads again.
+    # Redis is not asked in a transaction, for which others may wait. Without its mark, ``follow`` reads again.
     return _read(None if connection.in_atomic_block else _mark())
 
 

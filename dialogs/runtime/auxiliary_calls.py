@@ -79,7 +79,7 @@ def pruning_window(dialog: Dialog) -> int | None:
 
 
 def _longest_answer(model: ModelInfo, text: str) -> int | None:
-    """Return the tokens of output to ask for, or None for no bound.
+    """Return the tokens of output to ask for.
 
     A server that goes on past the end of its window, as LM Studio does, is asked for at most half of the window.
     """

@@ -54,7 +54,7 @@ def context_of(dialog: Dialog, served: Served, view: View, sizes: ViewSizes) -> 
 
 
 def _level_of(dialog: Dialog, thresholds: Thresholds) -> Level:
-    """Return the level of the last report. One that is critical only because of recalled text counts as healthy."""
+    """Return the level of the last report. It counts as healthy if only recalled text makes it critical."""
     level = judgement_of(dialog, thresholds).level
     if level is Level.CRITICAL and overflow_history.is_red_by_recall(dialog, thresholds):
         return Level.HEALTHY

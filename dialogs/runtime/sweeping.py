@@ -37,11 +37,11 @@ def run(ending: threading.Event) -> None:
     for number in itertools.count():
         heartbeats.beat("sweeper", name)
         try:
-            if number == 0 or _is_free("sweeping", APART_SECONDS):
+            if number == 0 or _claim("sweeping", APART_SECONDS):
                 sweep()
                 for extension in installed_extensions():
                     extension.sweep()
-            if number % TIDY_EVERY == 1 and _is_free("tidying", TIDY_EVERY * SWEEP_SECONDS // 2):
+            if number % TIDY_EVERY == 1 and _claim("tidying", TIDY_EVERY * SWEEP_SECONDS // 2):
                 tidy()
         except DatabaseError as error:
             log.warning("sweep_failed", error=str(error))
@@ -51,7 +51,7 @@ def run(ending: threading.Event) -> None:
     heartbeats.leave(name)
 
 
-def _is_free(work: str, seconds: int) -> bool:
+def _claim(work: str, seconds: int) -> bool:
     """Claim some work for ``seconds``, and return False if another process has claimed it.
 
     This keeps a hundred workers from looking for the same rows at once. Without Redis each of them does, which is

@@ -79,8 +79,8 @@ class Tool:
     """One tool.
 
     ``inside`` runs in the transaction that stores its result, so that both happen or neither. ``outside`` runs before
-    that transaction. ``ahead`` also runs before it, and computes what ``inside`` will need. A ``repeatable`` tool may
-    run again after a crash; a call of any other tool then gets the result that its outcome is unknown.
+    that transaction, with none open. ``ahead`` does so too, and computes what ``inside`` will need. A ``repeatable``
+    tool may run again after a crash; a call of any other tool then gets the result that its outcome is unknown.
     """
 
     spec: ToolSpec
