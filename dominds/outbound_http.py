@@ -45,12 +45,12 @@ def check(
         raise Refused("Leave name and password out of the address: it is shown and logged.")
     port = SCHEMES[parts.scheme] if port is None else port
     try:
-        result = _looked_up(parts.hostname, port, timeout_seconds)
+        entries = _looked_up(parts.hostname, port, timeout_seconds)
     except TimeoutError as error:
         raise Refused(f"{parts.hostname!r} was not looked up within {timeout_seconds:g} s.") from error
     except (OSError, UnicodeError) as error:
         raise Refused(f"{parts.hostname!r} is not known: {plain_reason(str(error))}.") from error
-    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in result]
+    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in entries]
     for address in addresses:
         (_check_server if allow_loopback else _check_address)(address, allow_private=allow_private)
     return addresses, port

@@ -94,13 +94,13 @@ class Reading:
         if not path.exists():
             return reading
         try:
-            value = read_yaml(path)
+            content = read_yaml(path)
         except BadYaml as error:
             reading.usable = False
             reading.report("", f"the file {error}; it is ignored", severity=Severity.UNUSABLE)
             return reading
-        reading.document = value.document
-        for key in value.double_keys:
+        reading.document = content.document
+        for key in content.double_keys:
             reading.report(key, "the key occurs twice; the last one holds")
         return reading
 

@@ -34,10 +34,10 @@ class YamlFile:
 def stamp_of(path: str | Path) -> tuple[int, int]:
     """Return a file's modification time in nanoseconds and its size in bytes; (0, -1) if there is no file."""
     try:
-        value = os.stat(path)  # noqa: PTH116  runs several times in each generation, and a Path would double the cost
+        stat = os.stat(path)  # noqa: PTH116  runs several times in each generation, and a Path would double the cost
     except OSError:
         return 0, -1
-    return value.st_mtime_ns, value.st_size
+    return stat.st_mtime_ns, stat.st_size
 
 
 def read_yaml(path: Path) -> YamlFile:

@@ -11,10 +11,18 @@ from remediation.models import ContextEvent, ContextSettings, PreparedRewrite, R
 
 @admin.register(RemediationRun)
 class RemediationRunAdmin(RecordAdmin):
-    list_display = tuple(
-        """
-        id dialog round_number policy reason est_before est_after recovered reward undone_at created_at
-        """.split()
+    list_display = (
+        "id",
+        "dialog",
+        "round_number",
+        "policy",
+        "reason",
+        "est_before",
+        "est_after",
+        "recovered",
+        "reward",
+        "undone_at",
+        "created_at",
     )
     list_filter = (("policy", NewestValues), "recovered", ("undone_at", admin.EmptyFieldListFilter), "created_at")
     list_select_related = ("dialog",)

@@ -122,8 +122,8 @@ def limits_below_floor(config: ContextConfig, file: str = FILE) -> list[Problem]
     """Return a problem for each limit that has no effect because it is below ``min_limit``."""
     named = [("default_limit", config.default_limit)]
     named += [(f"per_llm.{entry.type}", entry.limit) for entry in config.per_llm if not entry.follow_default]
-    results = ((f"context_config.{path}", below_floor(limit, config.min_limit)) for path, limit in named)
-    return [Problem(file, path, reason) for path, reason in results if reason]
+    reasons = ((f"context_config.{path}", below_floor(limit, config.min_limit)) for path, limit in named)
+    return [Problem(file, path, reason) for path, reason in reasons if reason]
 
 
 def _llm_limits(reading: Reading, entries: list[Any], path: str) -> tuple[LlmLimit, ...]:

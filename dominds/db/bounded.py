@@ -95,5 +95,5 @@ def _value(rows: QuerySet[Any], column: str, given: str) -> Any:
 def edge_of_newest(rows: QuerySet[Any], column: str) -> Any:
     """Return the 10,000th greatest value of an indexed column, or None if there are no more rows than that."""
     keys = rows.order_by(f"-{column}").values_list(column, flat=True)
-    results = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
-    return results[0] if len(results) > 1 else None
+    values = list(keys[MOST_ROWS - 1 : MOST_ROWS + 1])
+    return values[0] if len(values) > 1 else None

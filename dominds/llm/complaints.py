@@ -13,10 +13,25 @@ MAX_MESSAGE_CHARS = 500
 READ_CHARS = 4000  # the part of a refusal that is read, since some quote the whole request
 FIELD_NAME = re.compile(r"[Ii]nvalid [`'\"]([\w.\[\]]+)[`'\"]|^([a-z_]+(?:[.\[]\w+\]?)+): ")
 # Fields with words for people, the most informative first. Servers write them in upper or lower case.
-WORDS = """
-    message detail details msg status_msg error_description error_msg errmsg errormessage faultstring reason title
-    error errors fault data result
-""".split()
+WORDS = (
+    "message",
+    "detail",
+    "details",
+    "msg",
+    "status_msg",
+    "error_description",
+    "error_msg",
+    "errmsg",
+    "errormessage",
+    "faultstring",
+    "reason",
+    "title",
+    "error",
+    "errors",
+    "fault",
+    "data",
+    "result",
+)
 VAGUE = ("details", "reason", "title", "data", "result")  # those of WORDS that occur without an error as well
 CODES = ("code", "type", "status", "__type", "error_code")
 DEEPEST = 6  # levels of nested objects that are searched for words
@@ -52,11 +67,11 @@ def complaint_of_response(
     """Read the complaint of an HTTP error answer with any body."""
     wait = retry_after_seconds(headers)
     try:
-        result = parse(body)
+        document = parse(body)
     except NotJson:
         text = text_of_page(body) or _phrase(status)
         return Complaint(text, status=status, retry_after_seconds=wait, has_files=has_files)
-    complaint = complaint_of_payload(result)
+    complaint = complaint_of_payload(document)
     return replace(
         complaint,
         text=complaint.text or _phrase(status),

@@ -1,5 +1,8 @@
 """Classifier of providers' refusals: by structure first, by wording second."""
 
+import re
+from collections.abc import Iterable
+
 from dominds.llm.complaints import READ_CHARS, Complaint, asked_wait, readable
 from dominds.llm.provider import (
     AccessDenied,
@@ -115,10 +118,8 @@ def _outcome(kind: type[ProviderError], complaint: Complaint) -> str:
 
 def _budget_in(text: str) -> dict[str, int] | None:
     """Return the numbers in a refusal if a request for less output would satisfy it, else None."""
-    result = next((match for pattern in BUDGET_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
-    if result is None:
+    if not (numbers := _numbers_in(text, BUDGET_TEXTS)):
         return None
-    numbers = {name: int(number.replace(",", "")) for name, number in result.groupdict().items()}
     window, output = numbers["window"], numbers["output"]
     prompt = numbers["prompt"] if "prompt" in numbers else numbers["total"] - output
     if output == 0 or window - prompt < LEAST_ROOM:
@@ -128,9 +129,16 @@ def _budget_in(text: str) -> dict[str, int] | None:
 
 def _sizes_in(text: str) -> dict[str, int | None]:
     """Return the tokens of a prompt that is too long, and of the window; None where the refusal does not tell them."""
-    result = next((match for pattern in SIZE_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
-    told = {name: int(number.replace(",", "")) for name, number in result.groupdict().items()} if result else {}
-    return {"window": told.get("window"), "prompt_tokens": told.get("prompt")}
+    numbers = _numbers_in(text, SIZE_TEXTS)
+    return {"window": numbers.get("window"), "prompt_tokens": numbers.get("prompt")}
+
+
+def _numbers_in(text: str, patterns: Iterable[re.Pattern[str]]) -> dict[str, int]:
+    """Return the named numbers of the first pattern that matches; none if no pattern does."""
+    for pattern in patterns:
+        if match := pattern.search(text[:READ_CHARS]):
+            return {name: int(number.replace(",", "")) for name, number in match.groupdict().items()}
+    return {}
 
 
 def kind_of(complaint: Complaint) -> type[ProviderError]:
@@ -165,13 +173,9 @@ def _is_long_field(complaint: Complaint) -> bool:
 
 
 def _maximum_in(text: str) -> int | None:
-    found = next((match for pattern in MAXIMUM_TEXTS if (match := pattern.search(text[:READ_CHARS]))), None)
-    if found is None:
-        return None
-    numbers = found.groupdict()
-    return (
-        int(numbers["beyond"].replace(",", "")) - 1 if numbers.get("beyond") else int(numbers["most"].replace(",", ""))
-    )
+    """Return the greatest output of a model in tokens, as a refusal tells it, or None."""
+    numbers = _numbers_in(text, MAXIMUM_TEXTS)
+    return numbers["beyond"] - 1 if "beyond" in numbers else numbers.get("most")
 
 
 def _refusal(complaint: Complaint) -> type[ProviderError] | None:

@@ -71,16 +71,16 @@ def arguments_object(raw: str) -> dict[str, Any]:
     Malformed arguments must not break the next request, so they are wrapped in an object.
     """
     try:
-        result = parse(raw) if raw.strip() else {}
+        value = parse(raw) if raw.strip() else {}
     except NotJson:
-        result = None
-    return result if isinstance(result, dict) else {"malformed_arguments": raw}
+        value = None
+    return value if isinstance(value, dict) else {"malformed_arguments": raw}
 
 
 def arguments_text(raw: str) -> str:
     """Return a stored call's arguments as JSON text. Well-formed text is unchanged, so that providers' caches hit."""
-    result = arguments_object(raw)
-    return dump(result).decode() if "malformed_arguments" in result or not raw.strip() else raw
+    value = arguments_object(raw)
+    return dump(value).decode() if "malformed_arguments" in value or not raw.strip() else raw
 
 
 def is_whole(raw: str) -> bool:

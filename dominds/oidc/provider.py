@@ -80,15 +80,15 @@ _kept: dict[str, tuple[float, dict[str, Any]]] = {}  # cached documents by addre
 
 async def _document(registration: Registration) -> Mapping[str, str]:
     """Return the provider's discovery document, with its addresses."""
-    result = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
-    if not registration.names(str(result.get("issuer"))):
-        raise registration.misbehaviour(f"the provider calls itself {str(result.get('issuer'))[:200]!r}")
+    document = await _kept_json(registration, f"{registration.issuer.rstrip('/')}/.well-known/openid-configuration")
+    if not registration.names(str(document.get("issuer"))):
+        raise registration.misbehaviour(f"the provider calls itself {str(document.get('issuer'))[:200]!r}")
     needs = urlsplit(registration.issuer).scheme
     for name in ("authorization_endpoint", "token_endpoint", "jwks_uri", "userinfo_endpoint"):
-        address = result.get(name, "" if name == "userinfo_endpoint" else None)
+        address = document.get(name, "" if name == "userinfo_endpoint" else None)
         if not isinstance(address, str) or (address and urlsplit(address).scheme not in ("https", needs)):
             raise registration.misbehaviour(f"{name} of the provider is {str(address)[:200]!r}")
-    return result
+    return document
 
 
 async def _claims(registration: Registration, attempt: Attempt, code: str, redirect_uri: str) -> dict[str, Any]:
@@ -172,9 +172,9 @@ async def _ask(registration: Registration, method: str, address: str, **more: An
     if answer.status >= SERVER_FAULT:
         raise registration.away(f"{answer.status} from {address}")
     try:
-        result = parse(bytes(body))
+        document = parse(bytes(body))
     except NotJson:
-        result = None
-    if not isinstance(result, dict):
+        document = None
+    if not isinstance(document, dict):
         raise registration.misbehaviour(f"{answer.status} without a JSON object from {address}")
-    return answer.status, result
+    return answer.status, document

@@ -12,8 +12,17 @@ from django.middleware.gzip import GZipMiddleware, re_accepts_gzip
 from django.utils.cache import patch_vary_headers
 
 KINDS = frozenset(
-    "application/javascript application/json application/manifest+json image/svg+xml "
-    "text/css text/html text/javascript text/markdown text/plain".split()
+    {
+        "application/javascript",
+        "application/json",
+        "application/manifest+json",
+        "image/svg+xml",
+        "text/css",
+        "text/html",
+        "text/javascript",
+        "text/markdown",
+        "text/plain",
+    }
 )
 LEAST_BYTES = 200  # Django's bound: a shorter answer would hardly shrink
 

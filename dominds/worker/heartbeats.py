@@ -76,12 +76,12 @@ def heartbeats() -> list[Heartbeat]:
                 pipe.get(_key(name))
                 pipe.pttl(_key(name))
             answers = pipe.execute() if names else []
-        words = dict(zip(names, zip(answers[::2], answers[1::2], strict=True), strict=True))
-        if silent := [name for name, (content, _) in words.items() if content is None]:
+        entries = dict(zip(names, zip(answers[::2], answers[1::2], strict=True), strict=True))
+        if silent := [name for name, (content, _) in entries.items() if content is None]:
             client.srem(_NAMES, *silent)
     return [
         Heartbeat(name=name, age_seconds=max(0.0, KEPT_SECONDS - left / 1000), **_known_fields(orjson.loads(content)))
-        for name, (content, left) in words.items()
+        for name, (content, left) in entries.items()
         if content is not None
     ]
 

@@ -10,7 +10,7 @@ import numpy as np
 from remediation.budget import RECALL_SHARE
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.formats import load
-from remediation.evaluation.measures import answerable, run, search_probes
+from remediation.evaluation.measures import State, answerable, run, search_probes
 from remediation.evaluation.policies import POLICIES, Policy, toolbox_of
 from remediation.evaluation.report import Report, Result, Searched, result_of
 from remediation.evaluation.simulation import Embed, Recalling, Setup, embed_missing, entries_of
@@ -78,7 +78,7 @@ def _result(
 
 
 def _search(form: str, dialogs: Sequence[Dialog], counter: Counter, embed: Embed | None) -> Searched:
-    asked = result = unanswerable = 0
+    asked = answered = unanswerable = 0
     for dialog in dialogs:
         units = units_of(dialog, counter.count_messages)
         index = Index(passage for unit in units for passage in entries_of(unit, counter))
@@ -86,6 +86,6 @@ def _search(form: str, dialogs: Sequence[Dialog], counter: Counter, embed: Embed
             embed_missing(index, embed)
         fates = list(search_probes(dialog, index, units, embed))
         asked += len(fates)
-        result += sum(fate.state.value == "one search away" for fate in fates)
+        answered += sum(fate.state is State.ONE_SEARCH_AWAY for fate in fates)
         unanswerable += len(dialog.probes) - len(answerable(dialog))
-    return Searched(form, asked, result, unanswerable)
+    return Searched(form, asked, answered, unanswerable)

@@ -166,10 +166,10 @@ def _state(is_held: Callable[[str], bool], archive: Index, question: str) -> Sta
     """
     if is_held(""):
         return State.IN_SIGHT
-    result = "\n".join(
+    found = "\n".join(
         normalise(hit.passage.text) for result in search(archive, question) for hit in (result.hit, *result.neighbours)
     )
-    return State.ONE_SEARCH_AWAY if is_held(result) else State.LOST
+    return State.ONE_SEARCH_AWAY if is_held(found) else State.LOST
 
 
 def _fates_of_quotes(simulation: Simulation, unit: Unit, quotes: Sequence[str]) -> Iterator[Fate]:
@@ -209,27 +209,29 @@ def search_probes(dialog: Dialog, archive: Index, units: Units, embed: Embed | N
     numbers = {turn.id: number for number, turn in enumerate(dialog.turns, 1)}
     for probe in answerable(dialog):
         rows = embed([probe.question]) if embed else None
-        match = search(archive, probe.question, meaning=None if rows is None else rows[0])
+        results = search(archive, probe.question, meaning=None if rows is None else rows[0])
         if probe.evidence:
-            shown = {places[turn] for one in match for turn in one.turns}
+            shown = {places[turn] for result in results for turn in result.turns}
             is_found = any(places.get(numbers[turn]) in shown for turn in probe.evidence)
         else:
             is_found = any(
-                _holds_answer(normalise(hit.passage.text), probe) for one in match for hit in (one.hit, *one.neighbours)
+                _holds_answer(normalise(hit.passage.text), probe)
+                for result in results
+                for hit in (result.hit, *result.neighbours)
             )
         yield Fate(SEARCH, probe.kind, "", "", State.ONE_SEARCH_AWAY if is_found else State.LOST)
 
 
 def _facts(simulation: Simulation) -> Iterator[Fate]:
     """Yield the fates of the weightiest facts: what people and the agent said that a shorter text must still say."""
-    required = {one.statement.text: one for one in required_of(said_in(simulation.units))}.values()
+    required = {fact.statement.text: fact for fact in required_of(said_in(simulation.units))}.values()
     shown = Shown(simulation.request(simulation.view).text(simulation.dialog.instructions))
-    for one in sorted(required, key=lambda one: -one.statement.worth)[:MOST_FACTS]:
-        if not shown.lacks(one):
+    for fact in sorted(required, key=lambda fact: -fact.statement.worth)[:MOST_FACTS]:
+        if not shown.lacks(fact):
             state = State.IN_SIGHT
         else:
-            state = State.ONE_SEARCH_AWAY if is_found(simulation.index, one) else State.LOST
-        yield Fate(FACTS, "fact", one.statement.role, "", state)
+            state = State.ONE_SEARCH_AWAY if is_found(simulation.index, fact) else State.LOST
+        yield Fate(FACTS, "fact", fact.statement.role, "", state)
 
 
 def is_found(archive: Index, fact: Required) -> bool:
@@ -237,8 +239,9 @@ def is_found(archive: Index, fact: Required) -> bool:
     question = fact.statement.text
     for value in fact.values:
         question = question.replace(value, " ")
-    hits = search(archive, question) or search(archive, fact.statement.text)
-    return not Shown("\n".join(one.passage.text for hit in hits for one in (hit.hit, *hit.neighbours))).lacks(fact)
+    results = search(archive, question) or search(archive, fact.statement.text)
+    found = "\n".join(hit.passage.text for result in results for hit in (result.hit, *result.neighbours))
+    return not Shown(found).lacks(fact)
 
 
 class _Past:

@@ -43,8 +43,7 @@ def _pass_on(context: Context) -> Decision:
 def _force_clear(context: Context) -> Decision:
     if context.failed_clears >= MAX_FORCED_CLEARS:
         return Suspend(CRITICAL_KIND, EXHAUSTED)
-    asked = forced_clear(context.failed_clears, context.refused_clear, context.prompts)
-    return ForceClear(asked)
+    return ForceClear(forced_clear(context.failed_clears, context.refused_clear, context.prompts))
 
 
 def _countdown(context: Context) -> Decision:

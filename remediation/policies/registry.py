@@ -54,10 +54,10 @@ class Choice:
 @cache
 def registry() -> Registry:
     """Return the registry, which each process reads once."""
-    result = collect(entry_points(group=GROUP))
-    for problem in result.problems:
+    found = collect(entry_points(group=GROUP))
+    for problem in found.problems:
         log.warning("%s", problem)
-    return result
+    return found
 
 
 def own() -> tuple[Policy, ...]:

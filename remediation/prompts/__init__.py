@@ -9,11 +9,19 @@ from pathlib import Path
 from string import Template
 
 SHIPPED = Path(__file__).parent
-NAMES = tuple(
-    """
-    hand_off_summary summary_repair pruning guidance guidance_countdown forced_clear_first forced_clear_second
-    forced_clear_third re_entry_package milestone loop_nudge title
-    """.split()
+NAMES = (
+    "hand_off_summary",
+    "summary_repair",
+    "pruning",
+    "guidance",
+    "guidance_countdown",
+    "forced_clear_first",
+    "forced_clear_second",
+    "forced_clear_third",
+    "re_entry_package",
+    "milestone",
+    "loop_nudge",
+    "title",
 )
 HEAD = re.compile(r"\A---\r?\n(.*?)\r?\n---\r?\n", re.S)
 NUMBER = re.compile(r"^version:\s*(\d{1,6})\s*$", re.M)

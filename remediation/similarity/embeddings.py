@@ -38,11 +38,11 @@ LEXICAL_CHARACTERS = 100_000  # the part of a text that lexical vectors read
 NGRAMS = (3, 4, 5)  # bytes
 WORD = re.compile(r"\w+")
 COMMON_WORDS = frozenset(
-    WORD.findall(
+    (
         "a an and are as at be been but by can could did do does for from had has have he her his how i if in into is "
         "it its me my no not of on or our she should so than that the their them then there these they this to us was "
         "we were what when which who will with would you your"
-    )
+    ).split()
 )
 
 
@@ -172,7 +172,11 @@ class PacedEmbedder:
         self._resume_at = self._clock() + RETRY_SECONDS
         log.warning(
             "Embedding by %s took %.0f ms a text, more than %.0f: %s vectors for the next %.0f s.",
-            *(self._preferred.name, self._millis, SLOWEST_MILLIS, self._fallback.name, RETRY_SECONDS),
+            self._preferred.name,
+            self._millis,
+            SLOWEST_MILLIS,
+            self._fallback.name,
+            RETRY_SECONDS,
         )
         self._millis = 0.0
 

@@ -59,10 +59,10 @@ class Catalog:
 
     def model(self, provider_id: str, model_id: str) -> ModelInfo:
         """Return a model. Raises ``UnknownModel``, whose message suggests similar names."""
-        result = self.models.get((provider_id, model_id))
-        if result is None:
+        found = self.models.get((provider_id, model_id))
+        if found is None:
             raise UnknownModel(self._not_found(provider_id, model_id))
-        return result
+        return found
 
     def _not_found(self, provider_id: str, model_id: str) -> str:
         if provider_id not in self.providers:
@@ -91,9 +91,9 @@ def load_catalog(minds_dir: Path, connected: Connected = NONE) -> Catalog:
     """
     shipped, own = _shipped_entries(), fields.entries_of(Reading.of(minds_dir / FILE_NAME))
     entries = lay_over(lay_over(shipped.providers, connected), own.providers)
-    result = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
+    catalog = _catalog_of(entries, minds_dir, shipped.problems + own.problems)
     in_file = {provider_id: frozenset(entry) for provider_id, entry in own.providers.items()}
-    return replace(result, in_file=in_file, named=frozenset({*connected, *in_file}))
+    return replace(catalog, in_file=in_file, named=frozenset({*connected, *in_file}))
 
 
 @cache
@@ -103,14 +103,14 @@ def _shipped_entries() -> fields.Entries:
 
 def lay_over(below: Mapping[str, Entry], above: Mapping[str, Entry]) -> dict[str, Entry]:
     """Return the providers ``below`` with those ``above`` laid over them, field by field, as well as their models."""
-    result = dict(below)
+    merged = dict(below)
     for provider_id, entry in above.items():
-        base = result.get(provider_id, {})
+        base = merged.get(provider_id, {})
         models = dict(base.get("models", {}))
         for model_id, model in entry.get("models", {}).items():
             models[model_id] = {**models.get(model_id, {}), **model}
-        result[provider_id] = {**base, **entry, "models": models}
-    return result
+        merged[provider_id] = {**base, **entry, "models": models}
+    return merged
 
 
 def _catalog_of(entries: Mapping[str, Entry], minds_dir: Path, problems: tuple[Problem, ...]) -> Catalog:
@@ -145,19 +145,29 @@ def _provider(provider_id: str, entry: Entry) -> ProviderInfo:
 
 def _why_unusable(provider_id: str, kind: ProviderKind, base_url: str) -> str:
     if kind.name not in KINDS:
-        result = f"has the apiType '{kind.name}'" if kind.name else "has no valid apiType"
+        problem = f"has the apiType '{kind.name}'" if kind.name else "has no valid apiType"
         known = ", ".join(fields.API_TYPES)
-        return f"Provider '{provider_id}' {result}. Set it to one of {known} in the server's configuration."
+        return f"Provider '{provider_id}' {problem}. Set it to one of {known} in the server's configuration."
     if not base_url and kind.is_server:
         return f"Provider '{provider_id}' has no valid baseUrl. Set it in the server's configuration."
     return ""
 
 
-AS_STATED = tuple(
-    """
-    context_length input_length output_length optimal_max_tokens critical_max_tokens supports_tool_choice forced_tool
-    most_effort image_tokens prices retires_on model_params thinking_off tokenizer
-    """.split()
+AS_STATED = (
+    "context_length",
+    "input_length",
+    "output_length",
+    "optimal_max_tokens",
+    "critical_max_tokens",
+    "supports_tool_choice",
+    "forced_tool",
+    "most_effort",
+    "image_tokens",
+    "prices",
+    "retires_on",
+    "model_params",
+    "thinking_off",
+    "tokenizer",
 )
 
 

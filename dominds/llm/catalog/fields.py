@@ -70,22 +70,22 @@ def _day(value: Any) -> date:
 
 
 def _modalities(value: Any) -> tuple[str, ...]:
-    result = texts(value)
-    if unknown := [name for name in result if name not in MODALITIES]:
+    names = texts(value)
+    if unknown := [name for name in names if name not in MODALITIES]:
         raise Bad(f"expected some of {', '.join(MODALITIES)}, found {quote_value(unknown[0])}")
-    return tuple(result)
+    return tuple(names)
 
 
 def _image_bounds(value: Any) -> ImageBounds:
-    result = table({"images": whole_number(1, 100_000), "bytes": whole_number(1, MOST)})(value)
-    return ImageBounds(most=result.get("images", 0), most_bytes=result.get("bytes", 0))
+    bounds = table({"images": whole_number(1, 100_000), "bytes": whole_number(1, MOST)})(value)
+    return ImageBounds(most=bounds.get("images", 0), most_bytes=bounds.get("bytes", 0))
 
 
 def _params(value: Any) -> Mapping[str, Any]:
-    result = mapping(value)
-    if ours := sorted(OUR_PARAMS & set(result)):
+    params = mapping(value)
+    if ours := sorted(OUR_PARAMS & set(params)):
         raise Bad(f"{ours[0]} is written by Dominds itself and cannot be set here")
-    return MappingProxyType(dict(result))
+    return MappingProxyType(dict(params))
 
 
 def _usd(value: Any) -> Decimal:
@@ -99,9 +99,9 @@ _HOURS = re.compile(f"(?:{_DAY}(?:-{_DAY})? )?{_TIME}-{_TIME}")
 
 
 def _hours(value: Any) -> tuple[Hours, ...]:
-    results = [_HOURS.fullmatch(one.strip()) for one in value.split(",")] if isinstance(value, str) else [None]
-    hours = tuple(_hours_of(*one.groups()) for one in results if one)
-    if len(hours) < len(results):
+    matches = [_HOURS.fullmatch(one.strip()) for one in value.split(",")] if isinstance(value, str) else [None]
+    hours = tuple(_hours_of(*one.groups()) for one in matches if one)
+    if len(hours) < len(matches):
         raise Bad(f"expected hours in UTC such as 16:30-00:30, or mon-fri 01:00-04:00, found {quote_value(value)}")
     return hours
 

@@ -31,12 +31,12 @@ class _Resolver(aiohttp.ThreadedResolver):
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[aiohttp.abc.ResolveResult]:
-        result = await super().resolve(host, port, family)
+        found = await super().resolve(host, port, family)
         try:
-            outbound_http.check_found(host, [entry["host"] for entry in result])
+            outbound_http.check_found(host, [entry["host"] for entry in found])
         except outbound_http.Refused as refused:
             raise OSError(str(refused).rstrip(".")) from refused
-        return result
+        return found
 
 
 class EventLoop:

@@ -148,8 +148,8 @@ class Exchange:
             body += chunk
         endpoint = self._endpoint
         complaint = complaint_of_response(response.status, response.headers, body, has_files=self._post.has_files)
-        result = error_of(complaint, endpoint.host)
-        return result.reword(without_key(str(result), endpoint.key))
+        error = error_of(complaint, endpoint.host)
+        return error.reword(without_key(str(error), endpoint.key))
 
     def _failure_to_open(self, error: Exception) -> ProviderError:
         endpoint = self._endpoint

@@ -62,8 +62,8 @@ def table(known: Mapping[str, Field]) -> Field:
 
 def _stop(value: Any) -> Any:
     """Read one stop text or several. White space is valid."""
-    results = [value] if isinstance(value, str) else value
-    if not isinstance(results, list | tuple) or not all(isinstance(one, str) and one for one in results):
+    stops = [value] if isinstance(value, str) else value
+    if not isinstance(stops, list | tuple) or not all(isinstance(one, str) and one for one in stops):
         raise Bad(f"expected a text or a list of texts, found {quote_value(value)}")
     return value
 
@@ -103,9 +103,9 @@ def _output_from(least: int) -> dict[str, InOwnWords]:
 
 def _format_of(value: Any) -> tuple[str, Params]:
     """Return the kind of a ``response_format``, and the details of its schema."""
-    result = mapping(value)
-    kind = one_of(FORMATS)(result.get("type"))
-    schema = mapping(result.get("json_schema")) if kind == "json_schema" else {}
+    stated = mapping(value)
+    kind = one_of(FORMATS)(stated.get("type"))
+    schema = mapping(stated.get("json_schema")) if kind == "json_schema" else {}
     if kind == "json_schema" and not isinstance(schema.get("schema"), Mapping):
         raise Bad("json_schema has no schema")
     return kind, schema

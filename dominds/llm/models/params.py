@@ -93,8 +93,8 @@ def faults_of_settings(model: ModelInfo | None, settings: Params, dialects: Mapp
             except Bad as bad:
                 faults.append((section, str(bad)))
         else:
-            value = _faults_of_fields(params, dialects[section].fields)
-            faults += [(f"{section}.{name}", reason) for name, reason in value]
+            wrong = _faults_of_fields(params, dialects[section].fields)
+            faults += [(f"{section}.{name}", reason) for name, reason in wrong]
     if faults or model is None:
         return faults
     return check(model, _merge(model, settings))[1]
@@ -131,8 +131,8 @@ def tune(model: ModelInfo, settings: Params, asked: Params = NOTHING) -> ModelIn
 def faults_of_asked(model: ModelInfo, settings: Params, asked: Params) -> list[Fault]:
     """Return the fields of a request, named as in chat completions, that the model cannot honour for an agent."""
     own, names, faults = _in_own_words(model, asked)
-    value = check(model, _laid_over(_merge(model, settings), own))[1]
-    return faults + [(names[name], reason) for name, reason in value if name in names]
+    refused = check(model, _laid_over(_merge(model, settings), own))[1]
+    return faults + [(names[name], reason) for name, reason in refused if name in names]
 
 
 def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, str], list[Fault]]:
@@ -149,11 +149,11 @@ def _in_own_words(model: ModelInfo, asked: Params) -> tuple[Params, dict[str, st
                 raise Bad(
                     f"{model.model_id} is called by an API ({model.kind.name}) that has nothing for it: leave it out"
                 )
-            result = words[name](model, value)
+            translated = words[name](model, value)
         except Bad as bad:
             faults.append((name, str(bad)))
         else:
-            own, names = _laid_over(own, result), {**names, **dict.fromkeys(result, name)}
+            own, names = _laid_over(own, translated), {**names, **dict.fromkeys(translated, name)}
     return own, names, faults
 
 
@@ -167,14 +167,14 @@ def most_output(settings: Params, asked: Params = NOTHING) -> int | None:
 def _merge(model: ModelInfo, settings: Params) -> Params:
     general = _section(settings, GENERAL)
     effort = general.get("effort")
-    result: Params = model.model_params
+    merged: Params = model.model_params
     for params in (
         model.kind.params.of_effort(model, effort_within(model, effort)) if effort in EFFORTS else {},
         {name: general[name] for name in ("temperature", "top_p") if name in general},
         _section(settings, model.kind.name),
     ):
-        result = _laid_over(result, params)
-    return result
+        merged = _laid_over(merged, params)
+    return merged
 
 
 def _laid_over(below: Params, params: Params) -> Params:
@@ -182,14 +182,14 @@ def _laid_over(below: Params, params: Params) -> Params:
 
     Mappings are merged name by name, so that setting an effort does not remove another part of ``reasoning``.
     """
-    result = dict(below)
+    merged = dict(below)
     for name, value in params.items():
-        under = result.get(name)
+        under = merged.get(name)
         both = isinstance(under, Mapping) and isinstance(value, Mapping)
-        result[name] = {**under, **value} if both and under else value
-    return result
+        merged[name] = {**under, **value} if both and under else value
+    return merged
 
 
 def _section(settings: Params, name: str) -> Params:
-    value = settings.get(name)
-    return value if isinstance(value, Mapping) else {}
+    section = settings.get(name)
+    return section if isinstance(section, Mapping) else {}

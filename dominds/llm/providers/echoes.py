@@ -93,14 +93,14 @@ def replay(owner: Owner, message: Message) -> Iterator[str | ToolCall | Opaque]:
 def _pieces(owner: Owner, stored: Iterable[str]) -> Iterator[Piece]:
     for text in stored:
         try:
-            result = parse(text)
+            entry = parse(text)
         except NotJson:
             continue
-        if not isinstance(result, dict) or (result.get("of"), result.get("epoch")) != (owner.name, owner.epoch):
+        if not isinstance(entry, dict) or (entry.get("of"), entry.get("epoch")) != (owner.name, owner.epoch):
             continue
-        if isinstance(result.get("item"), dict):
-            yield Opaque(result["item"])
-        elif isinstance(result.get("text"), int):
-            yield Spoken(result["text"])
-        elif result.get("call"):
+        if isinstance(entry.get("item"), dict):
+            yield Opaque(entry["item"])
+        elif isinstance(entry.get("text"), int):
+            yield Spoken(entry["text"])
+        elif entry.get("call"):
             yield Called()

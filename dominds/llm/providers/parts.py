@@ -98,10 +98,10 @@ def _patches(width: int, height: int, patch: int, most: int) -> int:
 def pixels_of(content: bytes) -> tuple[int, int] | None:
     """Return width and height from the header of a PNG, GIF, WebP or JPEG, or None for any other or damaged file."""
     try:
-        result = _pixels(content)
+        size = _pixels(content)
     except (struct.error, IndexError):
         return None
-    return result if result and min(result) > 0 else None
+    return size if size and min(size) > 0 else None
 
 
 def _pixels(content: bytes) -> tuple[int, int] | None:

@@ -131,17 +131,25 @@ def load_script(path: Path) -> Script:
 
 @lru_cache(maxsize=64)
 def _load_script(path: Path, _mtime_ns: int, _size_bytes: int) -> Script:
-    result = read_yaml(path)
-    if result.double_keys:
-        raise BadScript(f"{result.double_keys[0]}: the key occurs twice")
-    return script_from(result.document)
+    file = read_yaml(path)
+    if file.double_keys:
+        raise BadScript(f"{file.double_keys[0]}: the key occurs twice")
+    return script_from(file.document)
 
 
-STEP_KEYS = set(
-    """
-    match needs text reasoning repeat tool_calls usage delay_ms chunk_delay_ms finish error
-    """.split()
-)
+STEP_KEYS = {
+    "match",
+    "needs",
+    "text",
+    "reasoning",
+    "repeat",
+    "tool_calls",
+    "usage",
+    "delay_ms",
+    "chunk_delay_ms",
+    "finish",
+    "error",
+}
 SCRIPT_KEYS = {"steps", "usage", "delay_ms", "chunk_delay_ms", "chars_per_token", "chunk_chars", "name", "description"}
 
 

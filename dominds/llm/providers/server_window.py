@@ -76,10 +76,10 @@ def read(
         known = _answers.get(about)
         if known is not None and (_any_age.get() or time.monotonic() - known.read_at < _lifetime(known, seconds)):
             return known
-    result = _read(url, key, server, about[2], key_headers(key, is_anthropic=is_anthropic))
+    answer = _read(url, key, server, about[2], key_headers(key, is_anthropic=is_anthropic))
     with _lock:
-        _answers[about] = result
-    return result
+        _answers[about] = answer
+    return answer
 
 
 def _lifetime(known: ServerAnswer, seconds: float | None) -> float:
@@ -154,8 +154,8 @@ def root_of(base_url: str) -> str:
 
 def entries_in(document: Any, name: str) -> tuple[dict[str, Any], ...] | None:
     """Return the objects of a list inside an object, or None if there is no such list."""
-    result = document.get(name) if isinstance(document, dict) else None
-    return tuple(entry for entry in result if isinstance(entry, dict)) if isinstance(result, list) else None
+    entries = document.get(name) if isinstance(document, dict) else None
+    return tuple(entry for entry in entries if isinstance(entry, dict)) if isinstance(entries, list) else None
 
 
 def list_entries(

@@ -28,8 +28,8 @@ def _load_path(path: Path) -> tuple[Dialog, ...]:
     contents = [(file, _content(file)) for file in files if file.is_file()]
     rows = [row for _, content in contents for row in bfcl.rows_of(content)]
     others = [(file, content) for file, content in contents if not bfcl.rows_of(content)]
-    asked = {file.parent: content for file, content in others if beam.has_questions(content)}
-    dialogs = (*bfcl.read(rows), *(dialog for file, content in others for dialog in _read(file, content, asked)))
+    questions = {file.parent: content for file, content in others if beam.has_questions(content)}
+    dialogs = (*bfcl.read(rows), *(dialog for file, content in others for dialog in _read(file, content, questions)))
     if not dialogs:
         raise UnknownFormat(
             f"{path} holds no dialog in a known form: LoCoMo, BEAM, tau-bench, BFCL memory, threads of messages, an "
@@ -38,11 +38,12 @@ def _load_path(path: Path) -> tuple[Dialog, ...]:
     return dialogs
 
 
-def _read(path: Path, content: Any, asked: Mapping[Path, Any]) -> Sequence[Dialog]:
+def _read(path: Path, content: Any, questions: Mapping[Path, Any]) -> Sequence[Dialog]:
+    """Read one file's dialogs. ``questions`` are those of BEAM, by the folder that they share with their dialog."""
     if beam.recognises(content):
-        return beam.read(content, f"{path.parent.name}-{path.stem}", asked.get(path.parent))
-    result = next((form for form in FORMATS if form.recognises(content)), None)
-    return result.read(content, path.stem) if result else ()
+        return beam.read(content, f"{path.parent.name}-{path.stem}", questions.get(path.parent))
+    form = next((form for form in FORMATS if form.recognises(content)), None)
+    return form.read(content, path.stem) if form else ()
 
 
 def _content(path: Path) -> Any:
