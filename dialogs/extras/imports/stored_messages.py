@@ -37,7 +37,7 @@ def role_in(entry: Item) -> str:
 
 def as_messages(entries: list[Any]) -> Iterator[Any]:
     """Yield the messages that the entries of a list hold. An entry without a message is yielded unchanged."""
-    characters = {text_of(one.get("name")) for one in items(entries) if "mes" in one and not one.get("is_user")}
+    characters = {text_of(entry.get("name")) for entry in items(entries) if "mes" in entry and not entry.get("is_user")}
     for entry in _replay(entries):
         outer = mapping(entry)
         if len(characters) > 1 and "mes" in outer and not outer.get("is_user"):
@@ -64,7 +64,7 @@ def conversation_of(entry: Item) -> str:
 def _is_activity(entry: Item) -> bool:
     products = entry.get("products")
     services = [entry.get("header"), *(products if isinstance(products, list) else ())]
-    is_gemini = any(text_of(one).startswith(("Gemini", "Bard")) for one in services)
+    is_gemini = any(text_of(service).startswith(("Gemini", "Bard")) for service in services)
     return is_gemini and ("safeHtmlItem" in entry or text_of(entry.get("title")).startswith(ASKED))
 
 
@@ -74,7 +74,7 @@ def _question_and_answer(entry: Item) -> Iterator[Item]:
         asked = asked.removeprefix(opening)
     pictures = entry.get("imageFile")
     yield {"role": ASKING[0], "content": asked, "files": [pictures] if pictures else [], **entry, "title": ""}
-    answer = "\n\n".join(_text_in_html(text_of(one.get("html"))) for one in items(entry.get("safeHtmlItem")))
+    answer = "\n\n".join(_text_in_html(text_of(part.get("html"))) for part in items(entry.get("safeHtmlItem")))
     if answer:
         yield {"role": ANSWERING[0], "content": answer, "time": entry.get("time")}
 
