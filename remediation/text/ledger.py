@@ -16,6 +16,7 @@ from remediation.text.reading import asks
 from remediation.text.selection import ALONE, density, fill
 from remediation.text.statements import LIMITS, RoleText, Said, Statement, is_request, statement_of, statements_of
 from remediation.text.supersession import mark_superseded
+from remediation.text.words import columns
 
 Count = Callable[[str], int]  # tokens of a text
 
@@ -25,7 +26,7 @@ FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
 # Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
 # Below, a line is not worth its room: one of many like it. 0: lost -2, tau-bench -3, 1.2: lost +9.
 LEAST_WORTH = 0.6
-# Characters of a person's sentence without a name or value, by reading ledgers: "Yes, please go on with the change."
+# Columns of a person's sentence without a name or value, by reading ledgers: "Yes, please go on with the change."
 SHORTEST_PLAIN = 40
 CANDIDATES = 6  # times the lines that may fit are priced exactly, a bound on work; 1: BFCL -1, LoCoMo +1, 12: nothing
 MOST_LISTED = 400  # tokens of the values of one result; 200: lost +6, 800: nothing
@@ -121,7 +122,7 @@ def _is_of_the_moment(statement: Statement) -> bool:
         return is_request(statement.bare)
     if statement.tokens.worths or statement.is_rule or statement.corrects or LIMITS.search(statement.bare.lower()):
         return False
-    return len(statement.bare) < SHORTEST_PLAIN
+    return columns(statement.bare) < SHORTEST_PLAIN
 
 
 def _words_of(line: str) -> str:

@@ -13,11 +13,13 @@ from typing import NamedTuple
 
 from remediation.text.marks import PART_BEGIN, PART_END, disarm
 from remediation.text.secret_masking import redact
+from remediation.text.words import WIDE, columns
 
 LONGEST_STATEMENT = 400  # characters; what is longer than this and the marks about it is cut at a blank
 MARK_CHARS = 120
 MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
-WRAPPED_CHARS = 50  # of a line that may go on in the next one: mails are wrapped at 60 to 80
+HYPHENS = frozenset(("", "\xad", "\u2010"))  # at the end of a line, none of the word's own
+WRAPPED_COLUMNS = 50  # of the widest line of what was wrapped: mails are wrapped at 60 to 80
 
 
 class Kind(StrEnum):
@@ -48,14 +50,18 @@ PRINTED = re.compile(
 )
 LINE_CHARS = 200  # of a line, by which its form is judged
 FEWEST_PRINTED = 3  # such lines, and half of a paragraph, that make it a paste
-BULLET = re.compile(r"(?:[-*•#]+|\d{1,3}\\?[.)])\s+")
+BULLET = re.compile(
+    rf"(?:[-*#\u2010-\u2015\u2022-\u2043\u25a0-\u27bf]+|\d{{1,3}}(?:\.\d{{1,3}}){{0,4}}\\?[.)])\s+|\d{{1,3}}[.、．](?={WIDE.pattern})"
+)
 # Above a part of an answer. What a person puts above a message is its title, and says what it is about.
 HEADING = re.compile(r"#{1,6}\s|(?:\d{1,3}\\?[.)]\s+)?\*\*[^*]*[^*.!?:;。！？；]\*\*$")
 # "Anna: > quoted", where a name was put before a message.
 LABELLED_QUOTE = re.compile(r"[A-Z][\w.-]{0,30}: (?=> ?(?:\d{1,3}\\?\. )?[^\W\d]|> ?>)")
 LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
 # It begins with a class of signs, which are looked for without trying the rest at each place.
-SENTENCE_END = re.compile(r"[.!?;。！？；](?:(?<=[。！？；])|[\"'”’)\]]{0,2}(?=\s+(?:[\"'“(\[„]?[^\W_]|[`*-])))")
+SENTENCE_END = re.compile(
+    r"[.!?;。！？；](?:(?<=[。！？；])[”’」』）]*|[\"'”’)\]]{0,2}(?=\s+(?:[\"'“(\[„]?[^\W_]|[`*-])))"
+)
 LONGEST_SHORT = 12  # characters of what ends with a full stop and ends no sentence
 NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|u\.a|a\.m|p\.m|et al|bzw|ca|cf|etc|est|vs|approx|resp|incl|excl|no|nr|dr|mr|mrs|ms"
@@ -265,22 +271,49 @@ def _sentences_in(paragraph: str) -> Iterator[str]:
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
     """Join lines that were wrapped. Blank lines go."""
-    held: list[str] = []
-    for line in lines:
-        bare = line.strip()
-        if held and not _goes_on(held[-1], bare):
-            yield " ".join(held)
-            held = []
-        if bare:
-            held.append(bare)
-    if held:
-        yield " ".join(held)
+    for is_blank, group in groupby(map(str.rstrip, lines), lambda line: not line):
+        paragraph = [] if is_blank else list(group)
+        widest = max(map(columns, paragraph), default=0)
+        run: list[str] = []
+        for line, following in pairwise([*paragraph, ""]):
+            run.append(line)
+            if _ends(line, following.lstrip()):
+                yield from _without_breaks(run, widest)
+                run = []
 
 
-def _goes_on(line: str, following: str) -> bool:
-    if not following or len(line) < WRAPPED_CHARS or BULLET.match(following):
-        return False
-    return line[-1] not in ".!?:;。！？；" or following[0].islower()
+def _ends(line: str, following: str) -> bool:
+    is_closed = line[-1] in ".!?:;。！？；" and not following[:1].islower()
+    return not following or is_closed or bool(BULLET.match(following))
+
+
+def _without_breaks(run: Sequence[str], widest: int) -> Iterator[str]:
+    """Join lines that were broken since the next word no longer fitted into the width of their paragraph: most of those
+    that something follows.
+    """
+    broken = [
+        widest >= WRAPPED_COLUMNS and _is_full(line, following.lstrip(), widest) for line, following in pairwise(run)
+    ]
+    if 2 * sum(broken) <= len(broken):
+        yield from map(str.strip, run)
+        return
+    held = ""
+    for line, goes_on in zip(map(str.strip, run), [*broken, False], strict=True):
+        held = _joined(held, line)
+        if not goes_on:
+            yield held
+            held = ""
+
+
+def _is_full(line: str, following: str, widest: int) -> bool:
+    word = following[0] if columns(following[0]) > 1 else following.split(maxsplit=1)[0]
+    return line[-1] in HYPHENS or columns(line) + 1 + columns(word) > widest
+
+
+def _joined(held: str, line: str) -> str:
+    if held[-1:] in HYPHENS:
+        return held[:-1] + line
+    return held + line if columns(held[-1] + line[0]) == 4 else f"{held} {line}"
 
 
 def _split_long(sentence: str) -> Iterator[str]:

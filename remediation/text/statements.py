@@ -13,6 +13,7 @@ from dominds.weighted_cache import Bounded
 from remediation.text.directives import is_directive
 from remediation.text.exact_tokens import Tokens, tokens_in, worth_of_values
 from remediation.text.reading import PASTED, Sentence, asks, sentences_of
+from remediation.text.words import columns
 
 
 class Said(NamedTuple):
@@ -106,6 +107,7 @@ REQUEST = re.compile(
 )
 UNTIL = "until turn"
 UNTIL_MARK = re.compile(rf"(?: \((?:{UNTIL} (\d{{1,9}})|no longer holds)\))+(?=[.!。！;；]*$)")
+NESTED = str.maketrans("“”", "‘’")
 QUOTED = re.compile(r"\(quoting ([^()\n]{1,80})\) “([^”\n]*)”")
 
 
@@ -187,13 +189,13 @@ def _judge(role: str, sentence: Sentence) -> Statement:
 
 
 def _quote(speaker: str, words: str) -> str:
-    return f"(quoting {speaker}) “{words.replace('”', '’')}”"
+    return f"(quoting {speaker}) “{words.translate(NESTED)}”"
 
 
 def _worth_of_words(role: str, text: str) -> float:
     """Return what the words are worth, apart from values in them and from what they limit."""
     if role == "user":
-        return PERSON_WORTH * (len(text) > 20 or not text.isascii()) + REQUEST_WORTH * is_request(text)
+        return PERSON_WORTH * (columns(text) > 20) + REQUEST_WORTH * is_request(text)
     return LIMIT_WORTH * (role == "assistant" and is_directive(text))  # what it told itself is missed like a rule
 
 

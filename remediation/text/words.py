@@ -20,6 +20,7 @@ WIDE = re.compile(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
     "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
 )
+WIDE_SIGNS = frozenset("WF")
 ACCENTS = re.compile("[\u0300-\u036f]+")
 CONTRACTION = re.compile(r"['’](?:s|t|d|m|re|ve|ll)\b", re.IGNORECASE)
 THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
@@ -42,6 +43,15 @@ FUNCTION_WORDS = frozenset(
 # Tried in this order. Over 760 questions about five long dialogs a search finds 85 % of the answers by these forms, and
 # 81 % by the words as they stand.
 ENDINGS = ("ings", "ing", "edly", "ed", "ers", "ern", "er", "em", "en", "es", "ly", "s", "e")
+
+
+def columns(text: str) -> int:
+    """Return the width of a text in columns. Chinese letters take two, and say as much as two to three others."""
+    return (
+        len(text)
+        if text.isascii()
+        else len(text) + sum(map(WIDE_SIGNS.__contains__, map(unicodedata.east_asian_width, text)))
+    )
 
 
 def words(text: str) -> list[str]:

@@ -6,7 +6,7 @@ import json.decoder
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 
 import pytest
@@ -79,10 +79,28 @@ def test_a_quote_of_what_was_said_stands_once() -> None:
         ("It is est. 40 tokens, i.e. little. The rest is fine.", 2),
         ("This line was wrapped by the mail program that was used to\nwrite it, and it is one sentence.", 1),
         ("First point\nSecond point", 2),
+        ("The longest of these lines has no full stop but ends\nThe host is db-07\nThe port is 8443", 3),
+        ("他说：“好的，明天再看。”然后就走了。", 2),
     ],
 )
 def test_sentences_end_where_they_end(text: str, sentences: int) -> None:
     assert len(list(sentences_of(text))) == sentences
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        (("许多脚本会停止和正在升级的软件包有关的服务，直至安装或升", "级完成。"), "直至安装或升级完成。"),
+        (("Es liegt ein Fehler bei der Kommunikation vor, und zwi‐", "schen beiden Boxen."), "zwischen beiden Boxen."),
+        (("● Bei zu hoher oder zu niedriger Spannung müssen Sie nicht", "eingreifen."), "Sie nicht eingreifen."),
+        (("1、下载镜像后克隆代码。",), "下载镜像后克隆代码。"),
+        (("8.1.6.1. Das Format der Pakete",), "Das Format der Pakete"),
+    ],
+)
+def test_how_lines_were_broken_and_numbered_is_not_said(lines: Sequence[str], sentence: str) -> None:
+    (said,) = sentences_of("\n".join(lines))
+    assert said.text.endswith(sentence)
+    assert said.text[0].isalpha()
 
 
 def test_a_sentence_keeps_the_signs_that_close_it() -> None:
