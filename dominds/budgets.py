@@ -67,7 +67,7 @@ HEADER_BYTES = _budget("DOMINDS_ANSWER_HEADER_BYTES", 16_384, "bytes in one head
 HEADERS = _budget("DOMINDS_ANSWER_HEADERS", 128, "headers")
 EVENT_BYTES = _budget("DOMINDS_EVENT_BYTES", 4 * MEGABYTE, "bytes in one event")
 CALLS = _budget("DOMINDS_CALLS_PER_ANSWER", 128, "tool calls in one answer")
-# Of a refusal, annotations and citations, which are stored with the call; more are not told to programs.
+# The text of a refusal, annotations and citations, which are stored with the call. Programs are not told more of them.
 FIELDS_BYTES = _budget("DOMINDS_FIELDS_BYTES", 100_000, "bytes beside an answer")
 ARGUMENT_CHARS = _budget("DOMINDS_ARGUMENT_CHARS", 2 * MEGABYTE, "characters of arguments in one answer")
 

@@ -2,7 +2,7 @@
 
 import os
 
-# Read when numpy is first imported. Its threads wait by spinning: of a text's embedding they took a third of all
-# processor time (46 ms of two cores in place of 29 of one) and made it no faster, since workers share their cores with
-# other processes.
+# Set before numpy is first imported, which reads it. The threads of OpenBLAS wait by spinning. They made embedding a
+# text no faster, since workers share their cores with other processes, but took a third of all processor time: 46 ms on
+# two cores instead of 29 on one.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -95,7 +95,7 @@ def draft_share(window: int | None) -> float:
 
 
 def frame_room(window: int, beside: int, share: int = FRAME_SHARE) -> int:
-    """Return the tokens that instructions and tools may take where ``beside`` of them cannot be left out."""
+    """Return the tokens that instructions and tools may take, of which ``beside`` are of those that always stay."""
     return max(window // share, beside + window // COMMON_TOOLS_SHARE)
 
 
@@ -103,9 +103,9 @@ def frame_room(window: int, beside: int, share: int = FRAME_SHARE) -> int:
 class LastRewrite:
     """The newest rewrite of the round, or the attempt at one. Sizes are tokens of the request."""
 
-    freed: int  # 0 where it was rejected
+    freed: int  # 0 if it was rejected
     after: int
-    messages_since: int  # of people
+    messages_since: int  # messages of people
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ ToolUse = tuple[str, ...]  # name, arguments as raw JSON, and the result where i
 
 class LoopAction(StrEnum):
     NONE = "none"
-    NUDGE = "nudge"  # the next request says what was repeated and what came back
-    RECOVER = "recover"  # the agent went on despite that
+    NUDGE = "nudge"  # the next request tells the agent which calls it repeated, and with which result
+    RECOVER = "recover"  # the agent repeats itself in spite of a nudge, or its context overflows again and again
 
 
 @dataclass(frozen=True, slots=True)

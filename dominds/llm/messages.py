@@ -116,13 +116,12 @@ ANY_TOOL, NO_TOOL = "*", "-"
 class Request:
     """One model call.
 
-    ``force`` names the tool that the model has to call, or is ``ANY_TOOL``, as far as the provider can insist, or
-    ``NO_TOOL``; the list of tools stays whole, since caches and signed thinking bind to it. ``epoch`` counts rewrites
-    of the conversation, and changes of its instructions and tools. Reasoning of an earlier epoch is not sent, since the
-    text that it was about is gone. ``conversation`` is stable over a dialog and may serve as a provider's cache key.
-    ``cursor`` is the value that the previous stream of this conversation returned in ``Started``, or empty.
-    ``is_plain`` says that the messages are known to be plain (``are_plain``), so that nobody has to look for calls and
-    images in them.
+    ``force`` names the tool that the model has to call, or is ``ANY_TOOL`` or ``NO_TOOL``; some providers cannot
+    insist. The list of tools stays whole in any case, since caches and signed thinking depend on it. ``epoch`` counts
+    rewrites of the conversation and changes of its instructions and tools. Reasoning of an earlier epoch is not sent,
+    since the text that it was about is gone. ``conversation`` is stable over a dialog and may serve as a provider's
+    cache key. ``cursor`` is the value that the previous stream of this conversation returned in ``Started``, or empty.
+    ``is_plain`` says that no message has calls or images (see ``are_plain``), so that they need not be searched.
     """
 
     model: str

@@ -72,7 +72,7 @@ class ToolCallDelta:
 class Finished:
     """The provider's explicit end, without which no generation succeeds. ``end`` is the provider's word for it.
 
-    ``fields`` is what else it said, for programs: the text of a refusal, annotations, and fields of the whole answer.
+    ``fields`` are further fields for programs: the text of a refusal, annotations, and fields of the whole answer.
     """
 
     usage: UsageReport

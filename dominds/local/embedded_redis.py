@@ -62,7 +62,7 @@ def free_port() -> int:
 
 
 def place_in(folder: Path) -> RedisPlace:
-    """Choose port and password, and write the configuration, readable by its owner alone."""
+    """Choose port and password, and write the configuration, which only its owner can read."""
     folder.mkdir(parents=True, exist_ok=True)
     place = RedisPlace(folder, free_port(), secrets.token_urlsafe(24))
     lines = [

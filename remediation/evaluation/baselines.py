@@ -1,7 +1,7 @@
-"""Rules to compare with: two of a few lines, and five of other projects, written anew from what they publish.
+"""Baselines for comparison: two simple rules, and five of other projects, written anew from what they publish.
 
-A summary needs a model, and none is asked here, so the rules that write one go without. What a rule leaves above the
-limit goes oldest first, so that all rules are compared within one budget.
+No model is asked here, so rules that write a summary do without it. If a rule exceeds the limit, its oldest units are
+dropped, so that all rules are compared within one budget.
 """
 
 from collections.abc import Iterable
@@ -12,12 +12,12 @@ from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
 from remediation.strategies.outcome import first_user, with_newest
 
 MASKED = "[{tokens} tokens of tool output are no longer shown]"
-UNMASKED_UNITS = 3  # newest units whose tool output masking leaves
+UNMASKED_UNITS = 3  # the newest units, whose tool output is not masked
 LANGCHAIN_MESSAGES = 20  # ``keep`` of SummarizationMiddleware, LangChain 1.0
 INSPECT_PRESERVE = 0.8  # of CompactionTrim, Inspect AI
 INSPECT_TOOL_USES = 3  # ``keep_tool_uses`` of CompactionEdit, Inspect AI
 INSPECT_REMOVED = "(Tool result removed)"
-CODEX_TOKENS = 20_000  # of people's messages after a local compaction, Codex CLI
+CODEX_TOKENS = 20_000  # people's messages that are left after a local compaction, Codex CLI
 CLIFF_TURNS, CLIFF_RESULT_CHARS = 3, 500  # arXiv:2609.26779
 CLIFF_SIGNATURE_CHARS = 80
 
@@ -36,7 +36,7 @@ def window(units: Units, room: Room, toolbox: Toolbox) -> Units:
 
 
 def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """Mask old tool output by a line that says its size, oldest first; then drop the oldest units."""
+    """Replace old tool output by a line with its size, oldest first. If that is not enough, drop the oldest units."""
     masked = list(units)
     excess = total_tokens(units) - room.target
     for index, unit in enumerate(units[:-UNMASKED_UNITS]):
@@ -49,8 +49,10 @@ def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
 
 
 def langchain(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """Keep the newest messages, without parting a call from its results, as LangChain's SummarizationMiddleware does
-    beside its summary."""
+    """Keep the newest messages, and calls together with their results, as LangChain's SummarizationMiddleware does.
+
+    Its summary of the others is left out.
+    """
     start = len(units) - 1
     while start and sum(len(unit.messages) for unit in units[start:]) < LANGCHAIN_MESSAGES:
         start -= 1
@@ -75,14 +77,16 @@ def inspect_edit(units: Units, room: Room, toolbox: Toolbox) -> Units:
 
 
 def codex(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """Keep people's newest messages, as Codex' local compaction does beside its summary, and the newest unit."""
+    """Keep people's newest messages and the newest unit, as Codex' local compaction does. Its summary is left out."""
     of_people = [index for index, unit in enumerate(units) if unit.role is UnitRole.USER]
     return _newest(units, min(room.target, CODEX_TOKENS), of_people)
 
 
 def cliff(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    """Keep the first message and the newest turns. Of the rest keep texts, short results, and a line for each call, as
-    CliffCompaction's mechanical summary does."""
+    """Keep the first message and the newest turns, and of the rest texts, short results, and a line for each call.
+
+    CliffCompaction's mechanical summary does so.
+    """
     start = first_user(units) + 1
     turns = [index for index, unit in enumerate(units) if unit.role in (UnitRole.ASSISTANT, UnitRole.TOOL)]
     recent = turns[-CLIFF_TURNS] if len(turns) >= CLIFF_TURNS else start
@@ -105,7 +109,7 @@ def _signature(call: ToolCall) -> str:
 
 
 def _with_results(unit: Unit, note: str, toolbox: Toolbox) -> Unit:
-    """Put a note in place of each result that is longer."""
+    """Replace each result that is longer than the note by the note."""
     messages = tuple(
         replace(message, text=note) if message.role is Role.TOOL and len(message.text) > len(note) else message
         for message in unit.messages
@@ -114,12 +118,12 @@ def _with_results(unit: Unit, note: str, toolbox: Toolbox) -> Unit:
 
 
 def _within(units: Units, room: Room, begins_with: int = 0) -> Units:
-    """Leave out the oldest units that exceed the limit, but for the first ``begins_with``."""
+    """Drop the oldest units if all exceed the limit. The first ``begins_with`` units stay."""
     return units if total_tokens(units) <= room.limit else _newest(units, room.target, always=range(begins_with))
 
 
 def _newest(units: Units, room: int, among: Iterable[int] | None = None, always: Iterable[int] = ()) -> Units:
-    """Keep the newest unit, those at ``always``, and of those at the indices ``among`` the newest that fit."""
+    """Keep the newest unit, those at the indices ``always``, and the newest that fit of those at ``among``."""
     candidates = range(len(units)) if among is None else among
     kept = with_newest(units, {*always, len(units) - 1}, candidates, room)
     return tuple(units[index] for index in sorted(kept))

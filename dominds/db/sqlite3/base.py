@@ -65,8 +65,8 @@ class ForgivingOperations(DatabaseOperations):
 class DatabaseWrapper(CountsChanges, base.DatabaseWrapper):
     """A connection that knows the outcome of a change, and waits for its turn before it begins a transaction.
 
-    In SQLite alone, waiting writers try again every tenth of a second, in no order. With 50 people a writer waited
-    seven seconds for others of which none took 0.3 s, and then gave up with "database is locked".
+    SQLite's own waiting writers try again every tenth of a second, in no order. With 50 people a writer waited seven
+    seconds for others of which none took 0.3 s, and then gave up with "database is locked".
     """
 
     ops_class = ForgivingOperations

@@ -80,7 +80,7 @@ def _unknown(what: str, name: str, known: list[str]) -> str:
 
 
 Entry = Mapping[str, Any]
-Connected = Mapping[str, Entry]  # providers that were connected on the page, by id; these alone may hold an ``apiKey``
+Connected = Mapping[str, Entry]  # providers that were connected on the page, by id; only these may hold an ``apiKey``
 NONE: Connected = MappingProxyType({})
 
 

@@ -21,7 +21,7 @@ _LESSONS: tuple[tuple[str, str, Any], ...] = (
     # DeepSeek, in both of its wire formats; Kimi
     (r"(reasoning_content|content\[\]\.thinking).{0,60}(must be passed back|is missing)", "echo", Echo.CALLS),
     (r"missing a thought_signature", "echo", Echo.SIGNATURES),  # Google
-    # LM Studio, and validators that take a word alone
+    # LM Studio, and validators that accept only a word
     (r"tool_choice\b.{0,80}(type: .?object|(should|must) be a (valid )?string)", "forced_tool", "required"),
     (r"bound to a different conversation", "is_bound", True),  # Anthropic
     (r"roles must alternate|must alternate between .?user.? and .?assistant", "alternates", True),  # chat templates

@@ -136,8 +136,8 @@ class AnswerReader(ABC):
         self.has_thought = False  # whether thinking came in a field of its own
         self.end = ""  # the provider's word for the end
         self.counts: dict[str, Any] = {}  # token counts as they were reported
-        self.fields: dict[str, Any] = {}  # what programs are told beside the answer
-        self._half = b""  # the first half of a character, of which the second has not come yet
+        self.fields: dict[str, Any] = {}  # further fields of the answer that programs are told
+        self._half = b""  # the first half of a character whose second half has not come yet
         self.has_ended = False  # set by the format's own last event
         self.is_done = False
         self._is_marked_done = False

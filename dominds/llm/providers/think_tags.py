@@ -59,7 +59,7 @@ class ThinkTags:
         if self._is_plain:
             yield TextDelta(piece)
             return
-        if self._is_text and self._said and not self._rest and not TAG_START.search(piece):  # as most pieces
+        if self._is_text and self._said and not self._rest and not TAG_START.search(piece):  # true of most pieces
             self._said.append(piece)
             yield TextDelta(piece)
             return
