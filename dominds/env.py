@@ -143,9 +143,8 @@ def make_folder(name: str, path: Path) -> None:
     except OSError as error:
         raise BadEnvironment(name, str(path), f"a folder that can be made ({error.strerror})") from None
     try:
-        with TemporaryFile(
-            dir=path
-        ):  # permissions do not tell, since root has all but cannot write to a read-only disk
+        # Permissions do not tell: root has all of them, but cannot write to a file system that is read-only.
+        with TemporaryFile(dir=path):
             pass
     except OSError as error:
         raise BadEnvironment(name, str(path), f"a folder that this user may write to ({error.strerror})") from None

@@ -231,9 +231,7 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "dominds.web.build.StampedStorage"},
 }
-WHITENOISE_USE_FINDERS = (
-    True  # serves the files of apps and packages where they are, so that nobody has to collect them
-)
+WHITENOISE_USE_FINDERS = True  # serves the files of apps and packages where they are: none have to be collected
 WHITENOISE_IMMUTABLE_FILE_TEST = r"/fonts/[^/]+\.[0-9a-f]{8}\.woff2$"  # names that contain the file's hash
 WHITENOISE_MIMETYPES = {".webmanifest": "application/manifest+json"}
 WHITENOISE_ALLOW_ALL_ORIGINS = False  # no other site needs our files

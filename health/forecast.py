@@ -8,7 +8,7 @@ LAST_GROWTHS = 5
 
 
 def growth_per_answer(prompts: Sequence[int | None]) -> float | None:
-    """Return the median growth from prompt to prompt, in tokens.
+    """Return the median of the last five growths from prompt to prompt, in tokens.
 
     ``prompts`` are the reported sizes in one conversation, oldest first. Those before a missing report, and those
     before the prompts last became smaller, are ignored. The result is ``None`` if fewer than three are left, or if

@@ -13,11 +13,11 @@ AIM_SHARE = 0.5  # of the limit
 STREAM_PERCENT = 90  # of the limit: a streaming answer that reaches it is cut for a compaction
 LEAST_FREE = 0.25  # of the limit: stays free even if the text that a rewrite must keep exceeds its aim
 WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below this is made only in need
-LEAST_GAIN = 0.1  # of the request: a smaller gain is not worth a rewrite, or advice to make one
-SETTLED_SHARE = 0.6  # of the limit: a request, with recalled text, should take no more after a rewrite
+LEAST_GAIN = 0.1  # of the request: the least gain of a rewrite in need, and of one that people are advised to take
+SETTLED_SHARE = 0.6  # of the limit, or of its size before if that is less: what a request may have after a rewrite
 CRITICAL_HALF = 2  # a critical report makes a rewrite due if the estimate exceeds that threshold divided by this
 UNKNOWN_OUTPUT = 1_024  # tokens kept free for an answer whose greatest length is unknown
-ANSWER_SHARE, LEAST_ANSWER = 8, 256  # an answer's room: at most this fraction of the window, at least these tokens
+ANSWER_SHARE, LEAST_ANSWER = 8, 256  # an answer's room: at most the window divided by the first, at least the second
 # Instructions and tools may take a part of the window, which is divided by these numbers. Above the first part, tools
 # that every agent has are described briefly. Above the second, some of them are left out, but they always have the
 # third. In full they take 935 tokens.
@@ -27,7 +27,7 @@ ROOMY = 16_384  # tokens: an eighth of this window holds the tools that every ag
 # so that the next round begins far from critical, but never below the second, a share of its length.
 WHOLE_DRAFT_FROM, LEAST_DRAFT = 8_192, 0.2
 DRAFT_FRAME = 500  # tokens around an offered draft in a request, and around its copy in the answer
-PACKAGE_SHARE, LEAST_PACKAGE = 16, 384  # a package's room: this fraction of the window, at least these tokens
+PACKAGE_SHARE, LEAST_PACKAGE = 16, 384  # a package's room: the window divided by the first, at least the second
 # Tuned on a budget of 5,000 tokens: a share of 15 % brings 75 % of the evidence into sight, 20 % brings 77 %, 35 % 82 %
 # and 50 % 84 %.
 RECALL_SHARE = 0.35

@@ -29,9 +29,8 @@ def with_headers(get_response: Handler) -> Handler:
                 response["X-Request-Id"] = str(request_id)
             if left := _left.get():
                 response["X-RateLimit-Limit-Requests"], response["X-RateLimit-Remaining-Requests"] = map(str, left)
-                response["X-RateLimit-Reset-Requests"] = (
-                    "1m0s"  # the limit is whole again a minute after the last request
-                )
+                # The limit is whole again once the newest request is a minute old.
+                response["X-RateLimit-Reset-Requests"] = "1m0s"
             return response
         finally:
             _left.reset(before)
