@@ -261,6 +261,20 @@ def test_a_call_that_is_not_wanted_leaves_the_tools_in_sight(
 
 
 @pytest.mark.parametrize("name", ["local", "openai", "anthropic"])
+def test_a_program_answers_calls_of_tools_that_it_did_not_offer(
+    client: OpenAI, doubles: dict[str, Double], name: str
+) -> None:
+    texts: list[Any] = [user("Call another.")]
+    first = ask(client, name, *texts, tools=[TIME])
+    (call,) = first.choices[0].message.tool_calls
+    assert (call.function.name, first.choices[0].finish_reason) == ("get_moon", "tool_calls")
+    texts += [first.choices[0].message, {"role": "tool", "tool_call_id": call.id, "content": "Unknown tool."}]
+    last = ask(client, name, *texts, tools=[TIME])
+    assert last.choices[0].message.content == "You said: Unknown tool."
+    assert dialog_of(last).pk == dialog_of(first).pk
+
+
+@pytest.mark.parametrize("name", ["local", "openai", "anthropic"])
 def test_a_schema_is_honoured_by_every_kind_of_provider(client: OpenAI, doubles: dict[str, Double], name: str) -> None:
     asked: Any = [user("Where?")]
     parsed = client.chat.completions.parse(model=name, messages=asked, response_format=City)
