@@ -1,7 +1,7 @@
 """Runs of the tool calls of a kept reply, each result of which is stored in a transaction of its own."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from enum import Enum, auto
@@ -209,9 +209,8 @@ def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invoca
     try:
         if tool.ahead is not None:
             tool.ahead(invocation)
-        return run_with_retries(
-            lambda: _store(lease, call, tool, invocation), tool, invocation, _policy_for, partial(_pause, lease)
-        )
+        run = partial(_store_made, lease, call, lambda change: _run_inside(change, call, tool, invocation))
+        return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
     except (LeaseLost, OperationalError):
         raise
     except Exception as error:  # noqa: BLE001  a tool's bug is its result; _failure_result logs it
@@ -248,20 +247,21 @@ def _pause(lease: Lease, seconds: float) -> bool:
     return lease.holds and not lease.stopping
 
 
+def _store(lease: Lease, call: Call, result: Result, status: str = "") -> Ran:
+    return _store_made(lease, call, lambda change: result, status)
+
+
 @commits
-def _store(
-    lease: Lease, call: Call, outcome: Result | Tool, invocation: Invocation | None = None, status: str = ""
-) -> Ran:
+def _store_made(lease: Lease, call: Call, make: Callable[[Change], Result], status: str = "") -> Ran:
+    """Make a result, and store it in the same transaction."""
     with lease.change() as change:
-        if not change.dialog.is_leased or _results(change.dialog, call).filter(tool_call_id=call.id).exists():
-            # This commit is repeated and had succeeded, or the result has come from elsewhere.
-            return Ran.DONE if change.dialog.is_leased else Ran.ASKED
-        if isinstance(outcome, Tool):
-            assert outcome.inside is not None and invocation is not None
-            refused = _refused_clear(change.dialog, call) if call.name == CLEAR_MIND else None
-            result = refused or _run_inside(change, call, outcome, invocation)
-        else:
-            result = outcome
+        # The commit may be repeated after it succeeded. Then the run has ended, or the result is there, as it is if it
+        # came from elsewhere.
+        if not change.dialog.is_leased:
+            return Ran.ASKED
+        if _results(change.dialog, call).filter(tool_call_id=call.id).exists():
+            return Ran.DONE
+        result = make(change)
         change.dialog.running_call, change.dialog.crashes = "", 0
         change.dialog.changed_since_rewrite = True
         if result.failed:
@@ -306,10 +306,16 @@ def _has_cleared_for_this_message(dialog: Dialog) -> bool:
 
 
 def _run_inside(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
-    """Run a tool inside the change. A clear's result belongs to the round that it ends, so it is written first."""
+    """Run a tool inside the change, unless it is a clear that must be refused.
+
+    The result of a clear belongs to the round that it ends, so it is stored first.
+    """
     assert tool.inside is not None
-    if call.name == CLEAR_MIND and str(invocation.arguments.get("reminder_content", "")).strip():
-        store_mind_cleared(change, call.id)
+    if call.name == CLEAR_MIND:
+        if refused := _refused_clear(change.dialog, call):
+            return refused
+        if str(invocation.arguments.get("reminder_content", "")).strip():
+            store_mind_cleared(change, call.id)
     return tool.inside(change, invocation)
 
 
