@@ -53,15 +53,15 @@ def in_chosen_language(get_response: Handler) -> Handler:
 
 def _remember(request: HttpRequest, language: str) -> None:
     """Store language and zone of the newest page, for mails and push notifications, which have no browser to ask. Only
-    a change takes a statement.
+    a change takes a statement. With a chosen language, the language of the page does not matter.
     """
     own: PersonSettings | None = getattr(request, "own_settings", None)
     if own is None:
         return
     follows = request.COOKIES.get("zone") and not own.zone  # beside a chosen zone, the cookie only repeats it
     zone = str(zone_of(request)) if follows else own.seen_zone
-    before = own.seen_language or known_language(""), own.seen_zone or "UTC"
-    if before == (language if not own.language else before[0], zone or "UTC"):
+    is_same_language = bool(own.language) or language == (own.seen_language or known_language(""))
+    if is_same_language and (zone or "UTC") == (own.seen_zone or "UTC"):
         return
     try:
         seen = {"seen_language": language, "seen_zone": zone}

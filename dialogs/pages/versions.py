@@ -37,17 +37,17 @@ def versions_of(dialog: Dialog, viewer: User) -> Mapping[int, Versions]:
     if dialog.forked_from_id is None and not dialog.fork_count:
         return {}
     line = lineage(dialog)
-    parting: dict[UUID, dict[int, list[UUID]]] = defaultdict(lambda: defaultdict(list))
+    branches: dict[UUID, dict[int, list[UUID]]] = defaultdict(lambda: defaultdict(list))  # by origin and position
     forks = Dialog.objects.for_user(viewer).filter(forked_from__in=line).order_by("created_at", "pk")
     for fork_id, origin_id, position in forks.values_list("pk", "forked_from_id", "own_from"):
-        parting[origin_id][position].append(fork_id)
+        branches[origin_id][position].append(fork_id)
     result: dict[int, Versions] = {}
-    for kin, younger in zip(line, [None, *line], strict=False):
-        for position, others in parting[kin.pk].items():
-            if younger is None or position < younger.own_from:  # the dialog shown has the same turn as ``kin``
+    for origin, younger in zip(line, [None, *line], strict=False):
+        for position, others in branches[origin.pk].items():
+            if younger is None or position < younger.own_from:  # the dialog shown has the same turn as ``origin``
                 result[position] = Versions((dialog.pk, *others), 1)
             elif position == younger.own_from and younger.pk in others:
-                first = [kin.pk] if _may_see(viewer, kin) else []
+                first = [origin.pk] if _may_see(viewer, origin) else []
                 ids = (*first, *others)
                 result[position] = Versions(ids, ids.index(younger.pk) + 1)
     return {position: versions for position, versions in result.items() if versions.total > 1}

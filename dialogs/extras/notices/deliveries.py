@@ -174,12 +174,12 @@ def wake_due() -> None:
 
 def deliver(delivery_id: int) -> None:
     """Send one notice, unless another worker sends or has sent it. Call it outside any transaction."""
-    mine = Delivery.objects.filter(pk=delivery_id, due_at__lte=Now())
-    if not mine.update(due_at=Now() + timedelta(seconds=LEASE_SECONDS), tries=F("tries") + 1):
+    due = Delivery.objects.filter(pk=delivery_id, due_at__lte=Now())
+    if not due.update(due_at=Now() + timedelta(seconds=LEASE_SECONDS), tries=F("tries") + 1):
         return
     rows = Delivery.objects.select_related("question__dialog__agent", "person", "subscription__user")
     row = rows.get(pk=delivery_id)
-    this = Delivery.objects.filter(pk=delivery_id, tries=row.tries)
+    this_try = Delivery.objects.filter(pk=delivery_id, tries=row.tries)  # none, once another worker tries again
     try:
         is_sent = SENDERS[row.channel](row)
     except (webhook.Failed, question_mail.Failed) as failed:
@@ -187,9 +187,9 @@ def deliver(delivery_id: int) -> None:
         log.warning(
             "notice_failed", channel=row.channel, notice=row.event, tries=row.tries, again_in=pause, error=str(failed)
         )
-        this.update(due_at=None if pause is None else Now() + timedelta(seconds=pause), error=str(failed))
+        this_try.update(due_at=None if pause is None else Now() + timedelta(seconds=pause), error=str(failed))
     else:
-        this.update(due_at=None, sent_at=Now() if is_sent else None, error="", body="")
+        this_try.update(due_at=None, sent_at=Now() if is_sent else None, error="", body="")
 
 
 def drop_of(dialogs: Collection[UUID]) -> None:
