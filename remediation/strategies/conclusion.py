@@ -36,22 +36,22 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
         after = answered  # where a few tokens decide, the limit comes first
     talk = lost_talk(attempt.before, after)
     after = _with_marks(after, talk, toolbox)
-    room = _ledger_room(attempt, after)
-    spare = attempt.aim - sum(unit.est_tokens for unit in after if not is_ledger(unit)) - room
+    size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
+    summary = _summary_of(after, attempt.before)
+    budget = ledger_reserve(attempt.limit, attempt.before) if is_by_rule(summary) else ledger_budget(attempt.limit)
+    room = max(0, min(budget, attempt.limit - size))
+    spare = attempt.aim - size - room
     carried = carry(attempt.before, after, talk, room, toolbox, for_values=max(0, min(room, spare)))
     est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
     reached = attempt.target is not None and est_after <= attempt.target
-    must_gain = not (reached or attempt.recovered or _is_forced(attempt))
+    is_forced = est_before > attempt.limit  # any gain counts then, since nothing could be sent without it
+    must_gain = not (reached or attempt.recovered or is_forced)
     if must_gain and est_before - est_after < est_before * LEAST_GAIN:
         says = f"est. {est_before:,} → {est_after:,} tokens, less than a tenth."
         return fail(attempt, f"The rewrite would gain too little to be worth what it loses: {says}", toolbox)
-    return replace(
-        outcome_of(attempt, carried.units, toolbox),
-        summary=_summary_of(carried.units, attempt.before),
-        ledger=carried.ledger,
-    )
+    return replace(outcome_of(attempt, carried.units, toolbox), summary=summary, ledger=carried.ledger)
 
 
 def outcome_of(attempt: Attempt, units: Units, toolbox: Toolbox) -> Rewritten:
@@ -75,27 +75,12 @@ def _with_marks(units: Units, talk: Talk, toolbox: Toolbox) -> Units:
     first = first_user(units)
     if any(unit.kind in STAND_INS for unit in units[: max(0, first)]):
         first = -1  # an earlier one has gone
-    places = {
-        place
-        for place in (touchable(units) if gone else ())
-        if place != first and units[place].id in gone and len(units[place].messages) == 1
-    }
-    return tuple(
-        unit.with_text(gone[unit.id], toolbox.count) if place in places else unit for place, unit in enumerate(units)
-    )
-
-
-def _is_forced(attempt: Attempt) -> bool:
-    """Check whether the context exceeds the limit. Any gain counts then, since nothing could be sent without it."""
-    return total_tokens(attempt.before) > attempt.limit
-
-
-def _ledger_room(attempt: Attempt, after: Units) -> int:
-    """Return the tokens for the ledger: its share of the limit, where ``after`` leaves that much."""
-    size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
-    by_rule = is_by_rule(_summary_of(after, attempt.before))
-    budget = ledger_reserve(attempt.limit, attempt.before) if by_rule else ledger_budget(attempt.limit)
-    return max(0, min(budget, attempt.limit - size))
+    view = list(units)
+    for place in touchable(units) if gone else ():
+        unit = units[place]
+        if place != first and unit.id in gone and len(unit.messages) == 1:
+            view[place] = unit.with_text(gone[unit.id], toolbox.count)
+    return tuple(view)
 
 
 def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:

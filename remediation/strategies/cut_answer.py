@@ -18,29 +18,25 @@ def with_shorter_answer(
     units: Units, room: int, limit: int, toolbox: Toolbox, rewrite: Callable[[Units], Rewritten]
 ) -> Rewritten:
     """Run ``rewrite`` once the newest unit, an answer that was cut off, is shortened to at most ``room`` tokens."""
-    if not units or not _is_answer(units[-1]) or units[-1].est_tokens <= room:
+    answer = units[-1] if units and units[-1].role is UnitRole.ASSISTANT else None
+    if answer is None or answer.pinned or answer.est_tokens <= room or any(one.tool_calls for one in answer.messages):
         return rewrite(units)
     begun = toolbox.clock()
-    tail = _tail(units[-1], max(room, SMALLEST_TAIL), toolbox)
-    if tail.est_tokens >= units[-1].est_tokens:
+    tail = _tail(answer, max(room, SMALLEST_TAIL), toolbox)
+    if tail.est_tokens >= answer.est_tokens:
         return rewrite(units)
     shorter = (*units[:-1], tail)
-    attempt = Attempt(units, limit, begun)
     step = step_of("cut_answer", units, shorter, "the tail stays word for word")
     rewritten = rewrite(shorter)
-    if rewritten.failure:  # there is nothing else to make smaller
-        rewritten = conclude(replace(attempt, steps=(step,)), shorter, toolbox)
-        if rewritten.est_after > limit:
-            return fail(
-                attempt, f"The end of the cut answer leaves est. {rewritten.est_after:,} of {limit:,} tokens.", toolbox
-            )
-        return rewritten
-    return replace(
-        rewritten,
-        removed=removed_from(units, rewritten.units),
-        est_before=total_tokens(units),
-        steps=(step, *rewritten.steps),
-    )
+    if not rewritten.failure:
+        removed, steps = removed_from(units, rewritten.units), (step, *rewritten.steps)
+        return replace(rewritten, removed=removed, est_before=total_tokens(units), steps=steps)
+    attempt = Attempt(units, limit, begun, (step,))
+    rewritten = conclude(attempt, shorter, toolbox)  # there is nothing else to make smaller
+    if rewritten.est_after > limit:
+        says = f"The end of the cut answer leaves est. {rewritten.est_after:,} of {limit:,} tokens."
+        return fail(replace(attempt, steps=()), says, toolbox)
+    return rewritten
 
 
 def room_for_answer(units: Units, ceiling: int) -> int:
@@ -48,16 +44,11 @@ def room_for_answer(units: Units, ceiling: int) -> int:
     return max(0, (ceiling - standing_tokens(units)) // 2)
 
 
-def _is_answer(unit: Unit) -> bool:
-    return unit.role is UnitRole.ASSISTANT and not unit.pinned and not any(m.tool_calls for m in unit.messages)
-
-
 def _tail(unit: Unit, room: int, toolbox: Toolbox) -> Unit:
     """Find by bisection the longest end of the answer that takes at most ``room`` tokens."""
     text = unit.text.removeprefix(HEAD_ARCHIVED)
-    kept = bisect_right(range(1, len(text) + 1), room, key=lambda chars: _ending(unit, text, chars, toolbox).est_tokens)
-    return _ending(unit, text, kept, toolbox)
 
+    def ending(chars: int) -> Unit:
+        return unit.with_text(HEAD_ARCHIVED + text[len(text) - chars :], toolbox.count)
 
-def _ending(unit: Unit, text: str, chars: int, toolbox: Toolbox) -> Unit:
-    return unit.with_text(HEAD_ARCHIVED + text[len(text) - chars :], toolbox.count)
+    return ending(bisect_right(range(1, len(text) + 1), room, key=lambda chars: ending(chars).est_tokens))

@@ -40,16 +40,13 @@ def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) 
     as do pinned units and priority 1, and people's words always.
     """
     room = max(SMALLEST_RESULT, (aim - standing_tokens(units)) // FRESH_SHARE)
-    return tuple(
-        _cut(unit, room, toolbox)
-        if index >= len(units) - FRESH_UNITS and unit.est_tokens > max(room, whole) and _may_be_cut(unit)
-        else unit
-        for index, unit in enumerate(units)
-    )
 
+    def fits(unit: Unit) -> bool:
+        is_fixed = unit.role is not UnitRole.TOOL or unit.pinned or unit.priority == 1
+        return is_fixed or unit.est_tokens <= max(room, whole)
 
-def _may_be_cut(unit: Unit) -> bool:
-    return unit.role is UnitRole.TOOL and not unit.pinned and unit.priority != 1
+    fresh = (unit if fits(unit) else _cut(unit, room, toolbox) for unit in units[-FRESH_UNITS:])
+    return (*units[:-FRESH_UNITS], *fresh)
 
 
 def _cut(unit: Unit, room: int, toolbox: Toolbox) -> Unit:

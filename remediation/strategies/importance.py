@@ -154,13 +154,15 @@ def _best_fitting(units: Units, kept: set[int], room: int, weights: Weights) -> 
     }
     groups = [[index for index in group if index not in kept] for group in exchanges(units)]
     ranked = sorted(filter(None, groups), key=lambda group: (-max(scores[i] for i in group), -group[-1]))
-    constraints = [group for group in ranked if any(readings[i].forbids for i in group)]
-    failures = [group for group in ranked if any(readings[i].fails for i in group) and group not in constraints]
-    failed = [group for group in failures if any(units[i].failed for i in group)]  # small, and before what speaks of it
-    spoken = [group for group in failures if group not in failed]
+
+    def urgency(group: Sequence[int]) -> int:
+        """Rank what failed, which is small, before constraints, and these before what speaks of failures."""
+        return min(0 if units[i].failed else 1 if readings[i].forbids else 2 if readings[i].fails else 3 for i in group)
+
     urgent = [
         [index for index in group if _is_core(units[index], readings[index])]
-        for group in (*failed, *constraints, *spoken)
+        for group in sorted(ranked, key=urgency)
+        if urgency(group) < 3
     ]
     rescued = _fitting(units, urgent, room * RESCUED_PERCENT // 100)
     others = [group for group in ranked if not rescued & set(group)]

@@ -107,6 +107,8 @@ EXACT = frozenset(
 
 NAMES = {f"k{place}": name for place, (name, _, _) in enumerate(TOKENS)}
 
+ASSIGNED = frozenset({"setting", "assignment", "pair"})  # shapes that name their value
+
 REMEMBERED = 8_192  # sentences whose tokens a process remembers: they stay from one rewrite to the next
 DIGITS = re.compile(r"\d+")
 INSIDE = " .,;:"  # signs that belong to a token only within it

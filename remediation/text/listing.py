@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from remediation.text.coverage import Shown
-from remediation.text.exact_tokens import EXACT, NAMES, places_of_tokens
+from remediation.text.exact_tokens import ASSIGNED, EXACT, NAMES, places_of_tokens
 from remediation.text.marks import disarm
 from remediation.text.reading import MARK, without_routine
 from remediation.text.secret_masking import redact
@@ -29,7 +29,6 @@ SAYS = re.compile(r"(?<![:\w])[^\W\d_]{2}")  # a word
 LINE = re.compile(r":\d+\b")  # behind a path, as search tools and compilers print it
 REMEMBERED = 64  # results, which one rewrite looks through several times
 PLACES = frozenset({"path", "windows path", "url", "email"})
-ASSIGNED = frozenset({"setting", "assignment", "pair"})  # shapes that name their value
 SWITCH = re.compile(r"[=:]\s?(?:true|false|on|off|yes|no)$")  # the one value without a digit that nobody guesses
 
 

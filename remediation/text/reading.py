@@ -81,23 +81,18 @@ DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|se
 # Where a line of a program gives itself away. Words that prose begins with as well ask for more signs of a program.
 CODE = re.compile(
     r"(?:async def|def|class|fn|func|function|impl|struct|interface|enum|namespace|typedef)\s+[\w<]"
-    r"|(?:except|catch|elif|else if|try|finally|else|do|switch|case)\b[^.?!]*[:{]$"
-    r"|[}\])]+ *(?:catch|else|finally|,|;)"
-    r"|(?:if|for|while|with|match|unless)\b[^.?!]*[:{]$"
+    r"|(?:except|catch|elif|else|try|finally|do|switch|case|if|for|while|with|match|unless)\b[^.?!]*[:{]$"
     r"|(?:raise|throw|return|yield|await|assert|del|new|delete|goto|lambda)\b.*(?:[(){}=;]|\bErr\b|\bError\b"
-    r"|\bException\b|\bNone\b|\bnull\b)"
+    r"|\bException\b|\bNone\b|\bnull\b)|(?:raise|return|throw|yield) [\w.]+$"
     r"|(?:from [\w.]+ import|import [\w.{*]+|#include|using |package |require\(|export |public |private |protected "
     r"|static )"
-    r"|(?:const|let|var|final|auto|int|bool|string|void|char|float|double)\s+[\w<>*\[\]]+\s*[=;({:]"
     r"|@\w[\w.]*(?:\(.*\))?$"
     r"|[\w.\[\]\"']+\s*[-+*/|&%:]?=\s*(?:[\w.]+\(|\[|\{|lambda\b|not\b|await\b|new\b|f?[\"'].*[\"']$|[\w.]+\[|self\."
     r"|None$|True$|False$)"
     r"|(?:[\w]+\.)*[\w]+\((?:.*\)[;,:]?|[^)]*)$"
-    r"|(?:raise|return|throw|yield) [\w.]+$|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
-    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|[\w.\[\]'\", ]+\)\)*(?: as \w+)?:?,?$"
-    r"|self\.\w+|this\.\w+|\"\"\"|'''"
+    r"|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
+    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|self\.\w+"
     r"|.*(?:[{};]|\):|\) ->.*:|=>\s*\{?|&&|\|\||==|!=|:=|->)$"
-    r"|.*\b(?:except|catch)\b.{1,60}\b(?:as|e|err|error|ex)\b\)?\s*[:{]"
 )
 VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
 
@@ -162,7 +157,9 @@ class _Reader:
             return
         quote = QUOTE.match(line)
         if quote and place not in self.printed:
-            self._put(_kind_of_quote(line[quote.end() :]), line[quote.end() :], quotes=True)
+            line = line[quote.end() :]
+            is_quoted_twice = QUOTE.match(line) or WROTE.match(line.strip())  # it stands where it was said first
+            self._put(Kind.SILENT if is_quoted_twice else Kind.PROSE, line, quotes=True)
             return
         kind = Kind.SILENT if place in self.printed else self._kind(bare, following)
         if kind is Kind.PROSE and place in self.pasted:
@@ -190,11 +187,6 @@ class _Reader:
             self.blocks[-1][1].append(line)
         else:
             self.blocks.append((key, [line]))
-
-
-def _kind_of_quote(line: str) -> Kind:
-    """A quote within a quote stands where it was said first."""
-    return Kind.SILENT if QUOTE.match(line) or WROTE.match(line.strip()) else Kind.PROSE
 
 
 def _find_printed(lines: Sequence[str]) -> set[int]:

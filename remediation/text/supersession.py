@@ -18,7 +18,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from remediation.text.coverage import stems_of
-from remediation.text.exact_tokens import tokens_in
+from remediation.text.exact_tokens import ASSIGNED, tokens_in
 from remediation.text.reading import asks
 from remediation.text.statements import Statement
 from remediation.text.words import FUNCTION_WORDS, WIDE
@@ -72,7 +72,6 @@ WRITTEN = re.compile(
 AXES = frozenset({"zone", "units", "tongue"})
 IDENTIFIERS = frozenset({"code", "path", "host", "hash", "url", "address"})
 NO_VALUES = frozenset({"name", "quoted", "snake", "camel", "flag"})  # what a statement is about
-SETTINGS = frozenset({"setting", "assignment", "pair"})
 NOISE = frozenset(  # words that tell nothing of what changed
     stems_of(
         "one two three four five six seven eight nine ten hundred thousand million dollars euros quick update updated "
@@ -287,7 +286,7 @@ def _kind_of(shape: str, value: str, before: str, after: str) -> str:
     """Name a value's kind: a number or a measure with its unit, a version with what has it, a setting with its name."""
     if shape in IDENTIFIERS:
         return "identifier"
-    if shape in SETTINGS:
+    if shape in ASSIGNED:
         return re.split(r"\s?[=:]", value, maxsplit=1)[0].lower()
     if shape == "version":
         named = [word for word in WORD.findall(before.lower()) if word not in FUNCTION_WORDS]
