@@ -1,6 +1,6 @@
 """The key-fact ledger as a unit of the view: what a rewrite removes contributes to it, and it follows the summary."""
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from remediation.budget import most_filled
 from remediation.context import Toolbox, UnitKind, UnitRole, Units
@@ -17,8 +17,7 @@ MESSAGE_TOKENS = 10  # of an empty message, rounded up
 SMALLEST_LEDGER = 16  # tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Carried:
+class Carried(NamedTuple):
     units: Units
     ledger: tuple[str, ...]
 

@@ -7,7 +7,8 @@ from remediation.context import STAND_INS, Rewritten, StrategyStep, Toolbox, Uni
 from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, lost_talk, removed_from
 from remediation.strategies.exchanges import with_answers
 from remediation.strategies.outcome import first_user, is_ledger, standing_tokens, touchable
-from remediation.strategies.said import Talk, find_superseded, is_by_rule
+from remediation.strategies.said import Talk, find_superseded
+from remediation.text.marks import BY_RULE
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     after = _with_marks(after, talk, toolbox)
     size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
     summary = _summary_of(after, attempt.before)
-    budget = ledger_reserve(attempt.limit, attempt.before) if is_by_rule(summary) else ledger_budget(attempt.limit)
+    budget = ledger_reserve(attempt.limit, attempt.before) if BY_RULE in summary else ledger_budget(attempt.limit)
     room = max(0, min(budget, attempt.limit - size))
     spare = attempt.aim - size - room
     carried = carry(attempt.before, after, talk, room, toolbox, for_values=max(0, min(room, spare)))

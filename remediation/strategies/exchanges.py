@@ -7,16 +7,13 @@ from itertools import zip_longest
 from dominds.llm.messages import Message, Role
 from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, UnitRole, Units
 from remediation.strategies.digest import LEAST_WORTH, shorten
+from remediation.strategies.outcome import is_question
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.marks import CUT
 
 ANSWER_TOKENS = 32  # of an answer that is cut to its best sentences
 ANSWER_PREFIX = "answer-"
 UNSAID = "[I answered this; read_archive shows how.]"
-
-
-def is_question(unit: Unit) -> bool:
-    return unit.role is UnitRole.USER and unit.kind not in STAND_INS
 
 
 def exchanges(units: Sequence[Unit]) -> list[list[int]]:

@@ -71,14 +71,14 @@ def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING)
 
 
 def _indices_to_keep(units: Units, limit: int) -> set[int]:
-    failure = newest_failure(units)
-
-    def may_stay(index: int, unit: Unit) -> bool:
-        is_running = index == len(units) - 1 and unit.role is UnitRole.TOOL
-        is_important = unit.priority == 1 and unit.kind is not UnitKind.SUMMARY
-        return is_running or is_important or index == failure
-
-    candidates = [index for index, unit in enumerate(units) if may_stay(index, unit)]
+    failure, last = newest_failure(units), len(units) - 1
+    candidates = [
+        index
+        for index, unit in enumerate(units)
+        if index == failure
+        or (index == last and unit.role is UnitRole.TOOL)
+        or (unit.priority == 1 and unit.kind is not UnitKind.SUMMARY)
+    ]
     return with_newest(units, standing(units), candidates, limit // 2, skip=True)
 
 

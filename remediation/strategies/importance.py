@@ -110,19 +110,13 @@ def _read(unit: Unit, weights: Weights) -> _Reading:
 
 def _points(unit: Unit, reading: _Reading, index: int, total: int, weights: Weights) -> Score:
     by_role = {UnitRole.SYSTEM: weights.role_system, UnitRole.USER: weights.role_user}
+    is_outermost = unit.role is UnitRole.SYSTEM or index == total - 1
     return Score(
-        recency=_recency(unit, index, total, weights),
+        recency=weights.recency if is_outermost else max(0.0, weights.recency * (index - 1) / (total - 1)),
         role=by_role.get(unit.role, weights.role_model),
         keywords=(weights.failures if reading.fails else 0) + (weights.operations if reading.operates else 0),
         length=weights.length if reading.is_long else 0,
     )
-
-
-def _recency(unit: Unit, index: int, total: int, weights: Weights) -> float:
-    """Return all points for system prompt and newest unit, and ``(i - 1) / (n - 1)`` of them for those between."""
-    if unit.role is UnitRole.SYSTEM or index == total - 1:
-        return weights.recency
-    return max(0.0, weights.recency * (index - 1) / (total - 1))
 
 
 def prune(units: Units, max_tokens: int, weights: Weights) -> Pruned:

@@ -111,23 +111,23 @@ def with_newest(units: Units, kept: set[int], candidates: Iterable[int], room: i
     return chosen
 
 
+def is_question(unit: Unit) -> bool:
+    """Check for what a person said."""
+    return unit.role is UnitRole.USER and unit.kind not in STAND_INS
+
+
 def newest_user(units: Units) -> int:
-    return max(_of_people(units), default=-1)
+    return max((index for index, unit in enumerate(units) if is_question(unit)), default=-1)
 
 
 def first_user(units: Units) -> int:
-    return min(_of_people(units), default=-1)
-
-
-def _of_people(units: Units) -> list[int]:
-    """Return the indices of what people said."""
-    return [index for index, unit in enumerate(units) if unit.role is UnitRole.USER and unit.kind not in STAND_INS]
+    return next((index for index, unit in enumerate(units) if is_question(unit)), -1)
 
 
 def task_of(units: Units) -> str:
     """Return a query for what the dialog is about now: its newest user message, followed by its first."""
-    places = _of_people(units)
-    return "\n".join(units[place].text for place in dict.fromkeys((*places[-1:], *places[:1])))
+    said = [unit.text for unit in units if is_question(unit)]
+    return "\n".join(said[-1:] + said[:-1][:1])
 
 
 def text_of(units: Sequence[Unit]) -> str:

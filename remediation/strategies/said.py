@@ -84,14 +84,9 @@ def _said_by(unit: Unit) -> Sequence[Said]:
     ]
 
 
-def is_by_rule(summary: str) -> bool:
-    """Check whether a summary is an account made by rule, whose labels are the runtime's own."""
-    return BY_RULE in summary
-
-
 def _read_back(text: str) -> Iterator[Said]:
     """Read a summary. Labels are believed only in an account made by rule: what a model writes is the agent's."""
-    by_rule = is_by_rule(text)
+    by_rule = BY_RULE in text
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip()) if by_rule else None
         if entry:

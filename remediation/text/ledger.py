@@ -89,8 +89,9 @@ def facts_of(
 def lines_read_back(ledger: Sequence[str]) -> list[Statement]:
     """Read the lines of a ledger as statements, but for values of results. Their ``source`` is negative."""
     lines = [line for line in ledger if not FROM_TOOL.search(line)]
-    alike = Counter(shape_of(_words_of(line)) for line in lines)
-    return [_read_back(line, place - len(lines), alike[shape_of(_words_of(line))]) for place, line in enumerate(lines)]
+    shapes = [shape_of(_words_of(line)) for line in lines]
+    alike = Counter(shapes)
+    return [_read_back(line, place - len(lines), alike[shapes[place]]) for place, line in enumerate(lines)]
 
 
 def _read_back(line: str, order: int, alike: int) -> Statement:

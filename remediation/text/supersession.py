@@ -128,15 +128,15 @@ class _Reading(NamedTuple):
 def _find_superseded(statements: Sequence[Statement]) -> Mapping[int, int]:
     """Map the places of older statements to those of the newer ones that supersede them."""
     readings = {place: _read(one.text) for place, one in enumerate(statements) if _may_take_part(one)}
-    places = sorted(readings, key=lambda place: (_time_of(statements[place]), place))
+
+    def time_of(place: int) -> tuple[float, int]:
+        """Without a turn, what an account carries counts as old and everything else as new."""
+        return statements[place].turn or (0 if statements[place].settled else inf), place
+
+    places = sorted(readings, key=time_of)
     readings = {place: readings[place] for place in places if readings[place].values}
     pairs = dict(_find_repeated(statements, readings)) | dict(_find_reset(statements, readings))
     return dict(_find_changed(statements, readings)) | pairs
-
-
-def _time_of(one: Statement) -> float:
-    """Return the statement's turn. Without one, what an account carries counts as old and everything else as new."""
-    return one.turn or (0 if one.settled else inf)
 
 
 def _may_take_part(one: Statement) -> bool:

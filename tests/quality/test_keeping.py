@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from remediation.context import UnitRole
-from remediation.strategies.exchanges import is_question
+from remediation.strategies.outcome import is_question
 from tests.quality.facts import load_dialogs
 from tests.quality.keeping import FACTORS, POLICIES, SUMMARISERS, Case, cases, keep, keep_on, out_of_ten
 

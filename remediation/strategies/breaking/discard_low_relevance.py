@@ -6,7 +6,7 @@ from remediation.config import DiscardLowRel
 from remediation.context import STAND_INS, Toolbox, Unit, UnitKind, Units, total_tokens
 from remediation.strategies.breaking.prioritize_recent import removal_order, score_units, until_freed
 from remediation.strategies.breaking.summarize_old import replace_by_summary
-from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, touchable
+from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, tokens_at, touchable
 from remediation.strategies.stand_ins import placeholder
 
 # Of what is left to what there was, as docs/spec.md has it; below it the discarding is undone. 0 changes nothing.
@@ -29,7 +29,10 @@ def discard_low_rel(units: Units, options: DiscardLowRel, toolbox: Toolbox, targ
     if total_tokens(left) >= total_tokens(units):
         return StrategyOutcome(units, "nothing to discard")
     if toolbox.similarity(text_of(units), text_of(left)) < MIN_SIMILARITY:
-        return _summarised_instead(units, gone, toolbox)
+        room = max(SMALLEST_SUMMARY, tokens_at(units, gone) // SUMMARY_SHARE)
+        summarised = replace_by_summary(units, gone, room, toolbox)
+        note = f"discarding was undone, since little was left of the meaning; {summarised.note}"
+        return StrategyOutcome(summarised.units, note)
     return StrategyOutcome(left, f"discarded {in_units(len(gone))} of low relevance")
 
 
@@ -46,11 +49,3 @@ def _with_placeholders(units: Units, gone: set[int], detail: str, toolbox: Toolb
             run = (mark,) if mark.est_tokens < total_tokens(run) else run
         left += run
     return tuple(left)
-
-
-def _summarised_instead(units: Units, gone: set[int], toolbox: Toolbox) -> StrategyOutcome:
-    size = sum(units[index].est_tokens for index in gone)
-    summarised = replace_by_summary(units, gone, max(SMALLEST_SUMMARY, size // SUMMARY_SHARE), toolbox)
-    return StrategyOutcome(
-        summarised.units, f"discarding was undone, since little was left of the meaning; {summarised.note}"
-    )

@@ -15,7 +15,8 @@ def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox,
 
     When nothing is below it, only a fresh start can help.
     """
-    judged = _candidates(units, options.recent_bias)
+    newest = len(units) - ceil(len(units) * options.recent_bias)
+    judged = [index for index in touchable(units) if index < newest and units[index].kind not in STAND_INS]
     scores = score_units(units, judged, options.priority_boost, toolbox)
     low = [index for index in judged if scores[index] < options.rel_threshold]
     if not low:
@@ -23,12 +24,6 @@ def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox,
         return StrategyOutcome(units, "everything is relevant" if everything else "nothing to judge", everything)
     gone = until_freed(units, removal_order(units, low, scores), total_tokens(units) - target_tokens)
     return StrategyOutcome(without(units, gone), f"removed {in_units(len(gone))} of low relevance")
-
-
-def _candidates(units: Units, recent_bias: float) -> list[int]:
-    """Return the touchable units that are neither among the newest share nor stand in for others."""
-    boundary = len(units) - ceil(len(units) * recent_bias)
-    return [index for index in touchable(units) if index < boundary and units[index].kind not in STAND_INS]
 
 
 def score_units(units: Units, indices: list[int], priority_boost: float, toolbox: Toolbox) -> dict[int, float]:
