@@ -110,11 +110,9 @@ def _choose(pieces: Sequence[str], prices: Sequence[float], room: int) -> set[in
 def _join(pieces: Sequence[str], chosen: set[int]) -> str:
     lines: list[str] = []
     last = -1
-    for place in sorted(chosen):
+    for place in (*sorted(chosen), len(pieces)):
         if place > last + 1:
             lines.append(f"[… {place - last - 1:,} lines left out …]")
-        lines.append(pieces[place])
+        lines += pieces[place : place + 1]
         last = place
-    if last + 1 < len(pieces):
-        lines.append(f"[… {len(pieces) - last - 1:,} lines left out …]")
     return "\n".join(lines)

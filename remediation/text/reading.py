@@ -91,7 +91,7 @@ CODE = re.compile(
     r"|None$|True$|False$)"
     r"|(?:[\w]+\.)*[\w]+\((?:.*\)[;,:]?|[^)]*)$"
     r"|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
-    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|self\.\w+"
+    r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|self\.\w+|\"\"\"|'''|[}\])]+,?$"
     r"|.*(?:[{};]|\):|\) ->.*:|=>\s*\{?|&&|\|\||==|!=|:=|->)$"
 )
 VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
@@ -116,7 +116,7 @@ def sentences_of(text: str, pastes: bool = False) -> Iterator[Sentence]:
         reader.take(line, place, following)
     places = count()
     for (kind, quotes, name), block in reader.blocks:
-        speaker = _name_of(name) if quotes else ""
+        speaker = (disarm(name).translate(PARENTHESES)[:NAME_CHARS].strip() or QUOTED) if quotes else ""
         for paragraph in _paragraphs_of(kind, block):
             place = next(places)
             for sentence in paragraph:
@@ -127,10 +127,6 @@ QUOTED = "somebody"
 PASTED = "pasted text"
 NAME_CHARS = 80  # of who or what is quoted, as statements are read back
 PARENTHESES = str.maketrans("", "", "()")
-
-
-def _name_of(speaker: str) -> str:
-    return disarm(speaker).translate(PARENTHESES)[:NAME_CHARS].strip() or QUOTED
 
 
 @dataclass

@@ -175,7 +175,7 @@ def _judge(role: str, sentence: Sentence) -> Statement:
     spelled = bool(SPELLED.search(bare.lower()))
     return Statement(
         role=role,
-        text=_quote(speaker, bare) if speaker else bare,
+        text=f"(quoting {speaker}) “{bare.translate(NESTED)}”" if speaker else bare,
         bare=bare,
         is_rule=is_rule,
         worth=limits + spelled + (0 if speaker == PASTED else _worth_of_words(role, bare)),
@@ -186,10 +186,6 @@ def _judge(role: str, sentence: Sentence) -> Statement:
         holds=gone is None,
         until=int(gone[1] or 0) if gone else 0,
     )
-
-
-def _quote(speaker: str, words: str) -> str:
-    return f"(quoting {speaker}) “{words.translate(NESTED)}”"
 
 
 def _worth_of_words(role: str, text: str) -> float:

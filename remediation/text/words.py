@@ -17,8 +17,8 @@ JOINTS = re.compile(r"[\W_]+")
 # Where an identifier's parts meet: fooBar, HTTPServer, abc123, 20th.
 PARTS = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[^\W\d_A-Z]+|\d+|[^\W\d_]+")
 WIDE = re.compile(
-    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
-    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+"
+    "([\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff"
+    "\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]+)"
 )
 WIDE_SIGNS = frozenset("WF")
 ACCENTS = re.compile("[\u0300-\u036f]+")
@@ -91,12 +91,11 @@ def _wide_words(token: str) -> tuple[str, ...]:
     and other words as usual.
     """
     results: list[str] = []
-    end = 0
-    for run in WIDE.finditer(token):
-        results += _words_of(token[end : run.start()].strip("./:@#%+'’-_")) if run.start() > end else ()
-        text, end = run.group(), run.end()
-        results += [text] if len(text) == 1 else [text[i : i + 2] for i in range(len(text) - 1)]
-    results += _words_of(token[end:].strip("./:@#%+'’-_")) if end < len(token) else ()
+    for place, piece in enumerate(WIDE.split(token)):
+        if place % 2:
+            results += [piece[i : i + 2] for i in range(max(1, len(piece) - 1))]
+        elif piece:
+            results += _words_of(piece.strip("./:@#%+'’-_"))
     return tuple(results)
 
 

@@ -140,7 +140,10 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
         case "truncate":
             return _truncate(attempt, target, toolbox)
         case "error":
-            return fail(attempt, _exhausted_note(attempt), toolbox)
+            smallest = min((step.est_after for step in attempt.steps), default=total_tokens(units))
+            says = f"Every strategy was tried and est. {smallest:,} tokens remain above the limit of {limit:,}. "
+            way_out = "Raise the limit, change the chain, or set recovery_mode to fresh_start."
+            return fail(attempt, says + way_out, toolbox)
         case _:
             return recover(attempt, toolbox)
 
@@ -164,11 +167,3 @@ def _truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritt
     if not rewritten.failure:
         toolbox.report("success", rewritten.est_after, limit)
     return rewritten
-
-
-def _exhausted_note(attempt: Attempt) -> str:
-    smallest = min((step.est_after for step in attempt.steps), default=total_tokens(attempt.before))
-    return (
-        f"Every strategy was tried and est. {smallest:,} tokens remain above the limit of {attempt.limit:,}. "
-        "Raise the limit, change the chain, or set recovery_mode to fresh_start."
-    )
