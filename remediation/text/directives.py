@@ -54,7 +54,9 @@ GERMAN = re.compile(
     r"|bitte (?:\w+ )?(?:nicht(?! falsch\b)|kein\w*|nur|immer)|finger (?:weg|von))\b",
 )
 _CHINESE = re.compile(
-    "(?<!我)(?<!我们)(?:不要(?!紧(?!贴))|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|绝对不能|任何时候都不能|别直接|别[再动改删用碰]|必须|务必|从现在起|以后都)"
+    "(?<!我)(?<!我们)(?:不要(?!紧(?!贴))|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|绝对不能|任何时候都不能|别直接|别[再动改删用碰]|务必|从现在起|以后都)"
+    # Of things that must be so, what is said of all or to somebody binds; the rest tells.
+    r"|(?:^|[，。；：！,;:!\s]|(?:所有|每|任何)\w{1,12}|你|你们|您|都|均|一律|请)必须"
 )
 _ORDER = re.compile(r"(?:^|[.:!] )STOP \w")  # "###STOP###" ends a recorded dialog
 # What the two long patterns cannot be without. Looking for these takes a tenth of their time.

@@ -34,7 +34,9 @@ Finger von der Steuerung!
 任何时候都不能跳过测试。
 别直接推到 main 分支。
 Ändere unter keinen Umständen die Rechnung.
-按钮不要紧贴窗口边缘。"""
+按钮不要紧贴窗口边缘。
+所有接口必须带上版本号。
+上线之前，你必须先备份。"""
 # Public talk holds many idioms, reports of one's own and ends of dialogs. Who may or must not do what in the first
 # person tells of that person.
 TALK = """I don't know yet.
@@ -57,7 +59,9 @@ Thank you!###STOP###
 Freitag ist wirklich Schluss, wir dürfen keine Dauerfristverlängerung.
 Dazu darf ich leider nichts sagen.
 我们必须周五交报告。
-我不得不走了。"""
+我不得不走了。
+官方的软件包必须包含源代码。
+想要（或必须）编译内核的用户可以这样做。"""
 
 
 @pytest.mark.parametrize("sentence", DIRECTIVES.splitlines())
