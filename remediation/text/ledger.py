@@ -28,6 +28,9 @@ FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
 LEAST_WORTH = 0.6
 # Columns of a person's sentence without a name or value, by reading ledgers: "Yes, please go on with the change."
 SHORTEST_PLAIN = 40
+# Shapes of what stands in capitals. Alone they make a heading or advice of the agent's sentence, and no fact.
+NAMES_ONLY = frozenset(("name", "full name"))
+FIELD = re.compile(r"`[^`]+`: ")  # before what it is for, where nothing says which value it has
 CANDIDATES = 6  # times the lines that may fit are priced exactly, a bound on work; 1: BFCL -1, LoCoMo +1, 12: nothing
 MOST_LISTED = 400  # tokens of the values of one result; 200: lost +6, 800: nothing
 # Tokens of the values of a result; with less room for each, the oldest go. 20: lost +1, 80: lost +12, tau-bench -2.
@@ -120,7 +123,9 @@ def _is_of_the_moment(statement: Statement) -> bool:
     if statement.bare[:1] == "[" and statement.bare[-1:] == "]":
         return True  # a date above a message, or what is done beside speaking
     if statement.role == "assistant":
-        return is_request(statement.bare)
+        has_names_only = all(shape in NAMES_ONLY for shape, *_ in statement.tokens.places)
+        describes = not statement.tokens.exact and FIELD.match(statement.bare)
+        return bool(is_request(statement.bare) or has_names_only or describes)
     if statement.tokens.worths or statement.is_rule or statement.corrects or LIMITS.search(statement.bare.lower()):
         return False
     return columns(statement.bare) < SHORTEST_PLAIN

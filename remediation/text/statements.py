@@ -107,6 +107,7 @@ REQUEST = re.compile(
 )
 UNTIL = "until turn"
 UNTIL_MARK = re.compile(rf"(?: \((?:{UNTIL} (\d{{1,9}})|no longer holds)\))+(?=[.!。！;；]*$)")
+WORDS = re.compile(r"\w+")
 NESTED = str.maketrans("“”", "‘’")
 QUOTED = re.compile(r"\(quoting ([^()\n]{1,80})\) “([^”\n]*)”")
 
@@ -120,12 +121,13 @@ def statements_of(texts: Sequence[RoleText], first: int = 0) -> list[Statement]:
     another text is left out here, since it stands there. ``first`` is the place of the first text.
     """
     read = [(Said(*entry), _read_text(entry[0], entry[1])) for entry in texts]
-    own = {one.text for _, statements in read for one in statements if not one.speaker}
+    said = [one for _, statements in read for one in statements]
+    own = {_bare_words(one.text) for one in said if not one.speaker} if any(one.speaker for one in said) else set()
     results = [
         (source, entry, one)
         for source, (entry, statements) in enumerate(read)
         for one in statements
-        if not one.speaker or one.bare not in own
+        if not one.speaker or _bare_words(one.bare) not in own
     ]
     shapes = Counter(one.tokens.shape for _, _, one in results)
     alike = Counter({token: shape for _, _, one in results for token, shape, _ in one.tokens.worths}.values())
@@ -141,6 +143,11 @@ def statements_of(texts: Sequence[RoleText], first: int = 0) -> list[Statement]:
         )
         for order, (source, entry, one) in enumerate(results)
     ]
+
+
+def _bare_words(text: str) -> str:
+    """Return the words without the signs by which a quote may differ from what was said."""
+    return "".join(WORDS.findall(text))
 
 
 def statement_of(said: Said, order: int = 0) -> Statement:

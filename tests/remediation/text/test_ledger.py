@@ -286,6 +286,10 @@ def test_no_shape_of_text_takes_long(blob: str) -> None:
         ("user", "Yes, proceed with order HAT-7731.", True),
         ("assistant", "Create the `/login` endpoint.", False),
         ("assistant", "The `/login` endpoint answers in 500 ms.", True),
+        ("assistant", "**Rollback Plan**: Have a clear plan in case something goes wrong.", False),
+        ("assistant", "Technology Stack", False),
+        ("assistant", "`id`: Primary key", False),
+        ("assistant", "`port`: 8443", True),
     ],
 )
 def test_what_belongs_to_its_moment_is_no_fact(role: str, text: str, is_fact: bool) -> None:

@@ -72,6 +72,14 @@ def test_a_quote_of_what_was_said_stands_once() -> None:
     assert sum("schema 42" in statement.text for statement in statements_of(texts)) == 1
 
 
+def test_signs_that_a_quote_leaves_out_make_it_no_other_sentence() -> None:
+    texts = [
+        ("user", "Call `reset()` (twice) before db-07 starts."),
+        ("user", "> Call reset() twice before db-07 starts"),
+    ]
+    assert len(statements_of(texts)) == 1
+
+
 @pytest.mark.parametrize(
     ("text", "sentences"),
     [
