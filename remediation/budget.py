@@ -28,6 +28,7 @@ ROOMY = 16_384  # tokens: an eighth of this window holds the tools that every ag
 WHOLE_DRAFT_FROM, LEAST_DRAFT = 8_192, 0.2
 DRAFT_FRAME = 500  # tokens around an offered draft in a request, and around its copy in the answer
 PACKAGE_SHARE, LEAST_PACKAGE = 16, 384  # a package's room: the window divided by the first, at least the second
+MOST_REMINDERS, REMINDERS_SHARE = 16_000, 4  # of all reminders: the first, and the window divided by the second
 # Tuned on a budget of 5,000 tokens: a share of 15 % brings 75 % of the evidence into sight, 20 % brings 77 %, 35 % 82 %
 # and 50 % 84 %.
 RECALL_SHARE = 0.35
@@ -87,6 +88,11 @@ def side_answer(window: int | None, wanted: int, overruns: bool) -> int:
 def package_room(window: int) -> int:
     """Return the tokens that a model needs to write a re-entry package."""
     return max(LEAST_PACKAGE, window // PACKAGE_SHARE)
+
+
+def reminders_room(window: int | None) -> int:
+    """Return the tokens that all reminders together may take, since every request carries them."""
+    return MOST_REMINDERS if window is None else min(MOST_REMINDERS, window // REMINDERS_SHARE)
 
 
 def draft_share(window: int | None) -> float:

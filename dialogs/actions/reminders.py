@@ -2,15 +2,16 @@
 
 from uuid import UUID
 
+from dialogs.context.limits import thresholds_of
 from dialogs.errors import Conflict, Invalid, NotFound
 from dialogs.models import Dialog, Reminder
 from dialogs.state import State
 from dialogs.store.change import Change, open_change
 from dominds.visible_text import is_blank
+from remediation.budget import reminders_room
 from remediation.tokens.counting import counter_for
 
 MAX_REMINDERS = 50
-BUDGET_TOKENS = 16_000  # est., of all reminders of a dialog together
 
 
 def list_reminders(dialog: Dialog) -> list[tuple[Reminder, int]]:
@@ -20,10 +21,11 @@ def list_reminders(dialog: Dialog) -> list[tuple[Reminder, int]]:
 
 
 def count_ahead(dialog_id: UUID, text: str) -> None:
-    """Count tokens before a change compares them with the budget, so that the change finds the counts cached."""
+    """Count tokens, and ask for the model's window, before a change compares them, so that it finds both cached."""
     dialog = Dialog.objects.select_related("agent").filter(pk=dialog_id).first()
     if dialog is not None:
         list_reminders(dialog)
+        thresholds_of(dialog)
         counter_for(dialog.model_id).count(text)
 
 
@@ -107,11 +109,12 @@ def _check_budget(dialog: Dialog, others: list[Reminder], text: str) -> None:
         raise Invalid("The reminder is blank. Write what the agent should not forget.")
     count = counter_for(dialog.model_id).count
     size, others_size = count(text), sum(count(row.text) for row in others)
-    if size + others_size > BUDGET_TOKENS:
+    most = reminders_room(thresholds_of(dialog).context_limit)
+    if size + others_size > most:
         raise Conflict(
             "reminders_too_large",
             f"This reminder has est. {size:,} tokens and the others hold est. {others_size:,}; together at "
-            f"most {BUDGET_TOKENS:,} are accepted. Shorten it, or delete one.",
+            f"most {most:,} are accepted. Shorten it, or delete one.",
         )
 
 

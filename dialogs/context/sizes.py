@@ -287,10 +287,13 @@ def _too_large(sizes: Sizes, budget: Budget) -> str:
     """Say that a message has no room. The view of ``budget`` is that message alone."""
     tools = min(sizes.tools, budget.frame)
     told = f" tools est. {tools:,}," if tools else ""
+    in_parts = (
+        "Send it in parts" if budget.message_room >= LEAST_ANSWER else "Delete reminders, shorten the instructions"
+    )
     return (
         f"The message is too large for {sizes.model.model_id}: it has est. {budget.view:,} tokens, and there is room "
         f"for {budget.message_room:,}. The model takes {budget.window or 0:,}, of which instructions and reminders "
-        f"take est. {budget.frame - tools:,},{told} and an answer at least {LEAST_ANSWER:,}. Send it in parts, or "
+        f"take est. {budget.frame - tools:,},{told} and an answer at least {LEAST_ANSWER:,}. {in_parts}, or "
         "choose a model with a larger context."
     )
 

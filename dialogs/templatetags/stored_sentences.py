@@ -210,6 +210,7 @@ FORMS = (
     "at least {free}.",
     "The model takes {limit}, of which instructions and reminders take est. {number}, and an answer at least {free}.",
     "Send it in parts, or choose a model with a larger context.",
+    "Delete reminders, shorten the instructions, or choose a model with a larger context.",
     "The message that waited came along, and is answered after this one.",
     "The {number} messages that waited came along, and are answered after this one.",
     "There is no such dialog.",

@@ -24,7 +24,10 @@ def _count_ahead(call: Invocation) -> None:
 
 @explain_refusals
 def add_reminder(change: Change, call: Invocation) -> Result:
-    row = reminders.add_within(change, str(call.arguments["content"]), call.arguments.get("position"))
+    content = str(call.arguments["content"])
+    if says_nothing(content):
+        return Result("content says nothing. Write what you want to keep in sight.", failed=True)
+    row = reminders.add_within(change, content, call.arguments.get("position"))
     return Result(f"Reminder {row.pk} added.")
 
 

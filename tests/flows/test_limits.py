@@ -9,9 +9,9 @@ from django.db import connection
 from django.test import Client
 
 from dialogs.accounts.api_keys import create_key
-from dialogs.actions import forks, messages
+from dialogs.actions import forks, messages, reminders
 from dialogs.errors import Conflict, TooLarge
-from dialogs.models import Dialog
+from dialogs.models import Dialog, Reminder
 from dialogs.runtime.driver import drive
 from dominds.llm.providers import server_window
 from remediation.models import ContextEvent
@@ -142,6 +142,22 @@ def test_a_message_that_its_model_cannot_hold_is_refused_unstored(minds: Minds, 
         assert dialog.turns.get(role="user").status == "answered"
         prompt = server.requests[-1].prompt
         assert prompt and prompt.prompt_tokens < 4_096
+
+
+def test_reminders_leave_a_small_window_its_room(serve: Serve) -> None:
+    """A model that answered each guidance with one more reminder filled its window for good."""
+    server = serve(context_length=4_096)
+    dialog = dialog_with(server)
+    with pytest.raises(Conflict, match=r"together at most 1,024 are accepted"):
+        for number in range(9):
+            reminders.add(dialog.pk, f"{number} " + "Goal. " * 100, 0)
+    assert dialog.reminders.count() == 5
+    say(dialog, "hello")
+    assert dialog.state == "idle"
+    for number in range(9):  # of an earlier version, or of a larger model
+        Reminder.objects.create(dialog=dialog, position=9 + number, text="Goal. " * 300)
+    with pytest.raises(TooLarge, match="Delete reminders, shorten the instructions, or choose a model with a larger"):
+        messages.post_message(dialog.pk, "Describe the boat and its harbour. " * 260)
 
 
 @pytest.mark.parametrize("window", [2_048, 4_096])
