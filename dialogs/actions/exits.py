@@ -170,14 +170,14 @@ def _switch_model(change: Change, question: Question, user: User, options: Optio
         unusable = catalog().model(provider, model).unusable
     except UnknownModel as error:
         raise Invalid(str(error)) from None
-    former = thresholds_of(dialog).context_limit or 0
     model_choice.move(dialog, provider, model)
     if reason := unusable or unusable_reason(dialog):
         raise Invalid(reason)
     prompt, limit = dialog.prompt_tokens or 0, thresholds_of(dialog).context_limit
-    if question.kind == Question.Kind.CRITICAL and limit and (prompt > limit or limit <= former):
-        window = f"and the last prompt had {prompt:,}" if prompt > limit else f"as {former:,} are full now"
-        raise Invalid(f"{model} takes {limit:,} tokens, {window}. Choose a larger one, or another exit.")
+    if question.kind == Question.Kind.CRITICAL and limit and prompt > limit:
+        raise Invalid(
+            f"{model} takes {limit:,} tokens, and the last prompt had {prompt:,}. Choose a larger one, or another exit."
+        )
     suspension.resume(change)
     begin_episode(dialog)
 
