@@ -102,8 +102,8 @@ LATIN = re.compile("[A-Za-z]{3,}")
 NAMES = """
     Dominds token Enter Shift API LLM MCP UTC English HTTPS JSON JavaScript Redis Prometheus Webhook Slack Mattermost
     OpenAI Anthropic Responses Messages SGLang vLLM ChatGPT Claude DeepSeek Grok ZIP Open WebUI LibreChat Jan URL Codex
-    SillyTavern CLI HTTP bearer Tab USD EUR Markdown /api /mcp {"general":{"effort":"low"}} https://tools.example.com/mcp
-    https://api.example.com/v1 lead@example.org boss@example.org
+    CLI HTTP bearer Tab USD EUR Markdown /api /mcp {"general":{"effort":"low"}} https://tools.example.com/mcp
+    SillyTavern https://api.example.com/v1 lead@example.org boss@example.org
 """.split()
 WRITTEN = """
     Mind the gap. Your side dialogs (the runtime keeps this list): at work, asked to find the hut
