@@ -24,6 +24,7 @@ class UnitKind(StrEnum):
     OTHER = "other"
 
 
+NEWEST_ANSWERS = 3  # the longest of these stands for the length of the next one
 STAND_INS = frozenset({UnitKind.SUMMARY, UnitKind.PLACEHOLDER})  # texts that replace others
 
 
@@ -88,6 +89,12 @@ class Unit:
 
 
 Units = tuple[Unit, ...]
+
+
+def longest_of_newest_answers(units: Units) -> int:
+    """Return the tokens that the next answer is expected to have: those of the longest of the newest ones."""
+    answers = [unit.est_tokens for unit in units if unit.role is UnitRole.ASSISTANT and unit.kind not in STAND_INS]
+    return max(answers[-NEWEST_ANSWERS:], default=0)
 
 
 def total_tokens(units: Sequence[Unit]) -> int:

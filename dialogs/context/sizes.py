@@ -28,7 +28,7 @@ from remediation.budget import (
     percent_of,
 )
 from remediation.config import ContextConfig
-from remediation.context import STAND_INS, Unit, UnitKind, UnitRole, Units, total_tokens
+from remediation.context import Unit, UnitKind, UnitRole, Units, longest_of_newest_answers, total_tokens
 from remediation.decisions import StreamDecision
 from remediation.policies.policy import CountingFacts, Policy
 from remediation.text.classify import kind_of, priority_of
@@ -42,8 +42,6 @@ from remediation.tokens.calibration import (
     margin_of,
 )
 from remediation.tokens.counting import Counter, counter_for, is_vocabulary_known, vocabulary_for
-
-NEWEST_ANSWERS = 3  # the longest of these stands for the length of the next one
 
 # The newest text that a server counts to calibrate: enough to tell two vocabularies apart, and counted in milliseconds.
 SAMPLE_CHARS = 8_000
@@ -178,18 +176,13 @@ def _budget_of(
         view=total_tokens(units),
         stays=sum([unit.est_tokens for unit in units if unit.pinned or unit is newest]),
         answer=answer_room(model.output_length, window or limit),
-        answered=_longest_of_newest_answers(units),
+        answered=longest_of_newest_answers(units),
         counts_answer=policy.reserves_answer,
         trigger_share=policy.trigger_share(facts.config) if policy.trigger_share else TRIGGER_SHARE,
         aim_share=policy.target_percent / 100,
         optimal=thresholds.effective_optimal_max,
         critical=thresholds.effective_critical_max,
     )
-
-
-def _longest_of_newest_answers(units: Units) -> int:
-    answers = [unit.est_tokens for unit in units if unit.role is UnitRole.ASSISTANT and unit.kind not in STAND_INS]
-    return max(answers[-NEWEST_ANSWERS:], default=0)
 
 
 def _as_sent(units: Units, model: ModelInfo) -> list[Sequence[Message]]:

@@ -19,16 +19,12 @@ from dialogs.models import Agent, Turn
 from dialogs.models import Dialog as Row
 from remediation.budget import RECALL_SHARE
 from remediation.config import ContextConfig
-from remediation.context import Toolbox, Units
 from remediation.evaluation import policies as evaluated
-from remediation.evaluation.baselines import Room
 from remediation.evaluation.dialogs import Dialog
 from remediation.evaluation.formats import export
 from remediation.evaluation.measures import FACTS, NEEDED_LATER, run
 from remediation.evaluation.report import Result, Tally, result_of
 from remediation.evaluation.simulation import Recalling, Setup
-from remediation.policies.images_first import images_first
-from remediation.policies.policy import Policy, RewriteTask
 from remediation.similarity.embeddings import CachingEmbedder, LexicalEmbedder
 from remediation.tokens.counting import counter_for
 
@@ -134,20 +130,8 @@ def _outcome(agent: Agent, dialogs: list[Dialog], config: ContextConfig) -> Outc
     counter = counter_for(model.model_id, choice.policy.tokenizer(facts))
     toolbox = evaluated.toolbox_of(counter, CachingEmbedder(LexicalEmbedder(), time.monotonic))
     share = RECALL_SHARE if agent.recall and choice.policy.rewrite else 0.0
-    setup = Setup(_evaluated_policy(choice.policy, config), limit or UNLIMITED, Recalling(share), counter, toolbox)
+    policy = evaluated.of_product(choice.policy, config)
+    setup = Setup(policy, limit or UNLIMITED, Recalling(share), counter, toolbox, facts.window, config)
     runs = [run(dialog, setup, facts=True) for dialog in dialogs]
     result = result_of("history", choice.policy.name, setup.budget, share, runs)
     return Outcome(choice.policy.label, choice.problem, limit, agent.recall, result)
-
-
-def _evaluated_policy(policy: Policy, config: ContextConfig) -> evaluated.Policy:
-    """Return a policy of the product as a policy of an evaluation."""
-    if policy.rewrite is None:
-        return evaluated.Policy(policy.name, None)
-    rewrite_task = policy.rewrite
-
-    def rewrite(units: Units, room: Room, toolbox: Toolbox) -> Units:
-        task = RewriteTask(units, room.limit, room.target, 0, 0, room.limit, config)
-        return images_first(task, toolbox, rewrite_task).units
-
-    return evaluated.Policy(policy.name, rewrite, target_percent=policy.target_percent)

@@ -17,7 +17,7 @@ from dialogs.models import Dialog
 from dialogs.runtime import auxiliary_calls
 from dialogs.runtime.materials import Materials, materials_of
 from dialogs.runtime.policy_context import context_of
-from dialogs.runtime.rewrite import Job, job_for, rewrite, toolbox_with_model, within_archive
+from dialogs.runtime.rewrite import Job, job_for, toolbox_with_model, within_archive
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
 from dialogs.state import State
 from dialogs.store.change import LeaseLost
@@ -30,6 +30,7 @@ from remediation.context import Context, Rewritten
 from remediation.models import PreparedRewrite
 from remediation.policies.ahead import rewrite_ahead
 from remediation.policies.policy import Policy
+from remediation.policies.rewriting import rewrite_by
 
 log = structlog.get_logger(__name__)
 
@@ -121,7 +122,7 @@ def _make_rewrite(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
     """Return the rewrite, or None if another try would be in vain. Raises ``NotPrepared`` if it may be tried again."""
     toolbox = toolbox_with_model(job, partial(_ask, watch, job.dialog), lambda *_: None)
     try:
-        return within_archive(rewrite(job, within(toolbox, seconds)))
+        return within_archive(rewrite_by(job.policy, job.task, within(toolbox, seconds)))
     except (NotPrepared, RewriteTooLong) as cause:
         if isinstance(cause, NotPrepared) and not cause.in_vain:
             raise

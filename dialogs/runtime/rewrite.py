@@ -35,12 +35,10 @@ from remediation.context import Assistant, Rewritten, Toolbox, Unit, Units
 from remediation.decisions import Rewrite
 from remediation.economy import balance_of
 from remediation.models import ContextEvent, RemediationRun, RemovedUnit
-from remediation.policies.images_first import images_first
-from remediation.policies.laws import broken_law
-from remediation.policies.newest_whole import with_newest_whole
 from remediation.policies.policy import UNCHANGED, Policy, RewriteTask, obstacle
 from remediation.policies.registry import policy_named
 from remediation.policies.requested import CLEAR, rewrite_by_hand
+from remediation.policies.rewriting import rewrite_by
 from remediation.prompts import Prompt, load
 from remediation.rewards import outcome_of, reward, reward_record, state_of
 from remediation.similarity import embeddings
@@ -133,7 +131,7 @@ def _rewrite_in_time(lease: Lease, job: Job, seconds: float) -> Rewritten:
     is_slow = job.sizes.config.relevance == "minilm"
     toolbox = phases.with_phases_shown(toolbox_with_model(job, ask, report), is_slow)
     try:
-        rewritten = rewrite(job, within(toolbox, seconds))
+        rewritten = rewrite_by(job.policy, job.task, within(toolbox, seconds))
     except RewriteTooLong as error:
         log.warning("rewrite_too_long", dialog_id=str(job.dialog.pk), policy=job.policy.name, seconds=seconds)
         _notice(lease, f"{error} What must stay and the newest messages are kept instead.")
@@ -170,17 +168,6 @@ def job_for(dialog: Dialog, materials: Materials, decision: Rewrite) -> Job:
         reason=decision.reason,
     )
     return Job(dialog, materials, decision, policy, sizes, task)
-
-
-def rewrite(job: Job, toolbox: Toolbox) -> Rewritten:
-    """Rewrite as the policy does. A result that breaks a law of all rewrites is refused: the view stays as it was."""
-    assert job.policy.rewrite is not None, f"{job.policy.name} has no rewrite"
-    rewritten = images_first(job.task, toolbox, partial(with_newest_whole, rewrite=job.policy.rewrite))
-    if rewritten.failure or not (broken := broken_law(job.task.units, rewritten.units)):
-        return rewritten
-    before = rewritten.est_before
-    failure = f"The policy {job.policy.name} {broken}."
-    return replace(rewritten, units=job.task.units, removed=(), est_after=before, failure=failure)
 
 
 def toolbox_with_model(job: Job, ask: Ask, report: Callable[[str, int, int], None]) -> Toolbox:
@@ -401,5 +388,5 @@ def preview(dialog: Dialog, materials: Materials, verb: str) -> Rewritten:
     policy = policy_with(verb)
     job = job_for(dialog, materials, rewrite_by_hand(policy, materials.sizes.under(policy).limit))
     toolbox = toolbox_of(job.sizes, lambda text, tokens: "", lambda *_: None)
-    rewritten = rewrite(job, toolbox)
+    rewritten = rewrite_by(job.policy, job.task, toolbox)
     return replace(rewritten, failure=_why_not_smaller(job, rewritten)) if rewritten.failure else rewritten

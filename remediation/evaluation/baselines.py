@@ -4,11 +4,12 @@ No model is asked here, so rules that write a summary do without it. If a rule e
 dropped, so that all rules are compared within one budget.
 """
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from dominds.llm.messages import Message, Role, ToolCall
 from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
+from remediation.policies.policy import RewriteTask
 from remediation.strategies.outcome import first_user, with_newest
 
 MASKED = "[{tokens} tokens of tool output are no longer shown]"
@@ -22,76 +23,67 @@ CLIFF_TURNS, CLIFF_RESULT_CHARS = 3, 500  # arXiv:2609.26779
 CLIFF_SIGNATURE_CHARS = 80
 
 
-@dataclass(frozen=True, slots=True)
-class Room:
-    """The tokens that units may take: ``limit`` at most, ``target`` as an aim."""
-
-    limit: int
-    target: int
-
-
-def window(units: Units, room: Room, toolbox: Toolbox) -> Units:
+def window(task: RewriteTask, toolbox: Toolbox) -> Units:
     """Keep the newest units that fit, and nothing else."""
-    return _newest(units, room.target)
+    return _newest(task.units, task.target)
 
 
-def masking(units: Units, room: Room, toolbox: Toolbox) -> Units:
+def masking(task: RewriteTask, toolbox: Toolbox) -> Units:
     """Replace old tool output by a line with its size, oldest first. If that is not enough, drop the oldest units."""
-    masked = list(units)
-    excess = total_tokens(units) - room.target
-    for index, unit in enumerate(units[:-UNMASKED_UNITS]):
+    masked = list(task.units)
+    excess = total_tokens(masked) - task.target
+    for index, unit in enumerate(task.units[:-UNMASKED_UNITS]):
         if excess <= 0:
             break
         if unit.role is UnitRole.TOOL:
             masked[index] = _with_results(unit, MASKED.format(tokens=unit.est_tokens), toolbox)
             excess -= unit.est_tokens - masked[index].est_tokens
-    return tuple(masked) if excess <= 0 else window(tuple(masked), room, toolbox)
+    return tuple(masked) if excess <= 0 else _newest(masked, task.target)
 
 
-def langchain(units: Units, room: Room, toolbox: Toolbox) -> Units:
+def langchain(task: RewriteTask, toolbox: Toolbox) -> Units:
     """Keep the newest messages, and calls together with their results, as LangChain's SummarizationMiddleware does.
 
     Its summary of the others is left out.
     """
-    start = len(units) - 1
-    while start and sum(len(unit.messages) for unit in units[start:]) < LANGCHAIN_MESSAGES:
+    start = len(task.units) - 1
+    while start and sum(len(unit.messages) for unit in task.units[start:]) < LANGCHAIN_MESSAGES:
         start -= 1
-    return _within(units[start:], room)
+    return _within(task, task.units[start:])
 
 
-def inspect_trim(units: Units, room: Room, toolbox: Toolbox) -> Units:
+def inspect_trim(task: RewriteTask, toolbox: Toolbox) -> Units:
     """Keep the beginning up to the first message of a person, and the newest four fifths of the rest, as Inspect AI's
     CompactionTrim does."""
-    start = first_user(units) + 1
-    left_out = len(units) - start - int((len(units) - start) * INSPECT_PRESERVE)
-    return _within((*units[:start], *units[start + left_out :]), room, begins_with=start)
+    start = first_user(task.units) + 1
+    beginning, rest = task.units[:start], task.units[start:]
+    return _within(task, (*beginning, *rest[len(rest) - int(len(rest) * INSPECT_PRESERVE) :]), begins_with=start)
 
 
-def inspect_edit(units: Units, room: Room, toolbox: Toolbox) -> Units:
+def inspect_edit(task: RewriteTask, toolbox: Toolbox) -> Units:
     """Remove the results of all but the newest tool calls, as Inspect AI's CompactionEdit does."""
-    older = [index for index, unit in enumerate(units) if unit.role is UnitRole.TOOL][:-INSPECT_TOOL_USES]
-    edited = list(units)
-    for index in older:
-        edited[index] = _with_results(units[index], INSPECT_REMOVED, toolbox)
-    return _within(tuple(edited), room)
+    edited = list(task.units)
+    for index in [index for index, unit in enumerate(edited) if unit.role is UnitRole.TOOL][:-INSPECT_TOOL_USES]:
+        edited[index] = _with_results(edited[index], INSPECT_REMOVED, toolbox)
+    return _within(task, edited)
 
 
-def codex(units: Units, room: Room, toolbox: Toolbox) -> Units:
+def codex(task: RewriteTask, toolbox: Toolbox) -> Units:
     """Keep people's newest messages and the newest unit, as Codex' local compaction does. Its summary is left out."""
-    of_people = [index for index, unit in enumerate(units) if unit.role is UnitRole.USER]
-    return _newest(units, min(room.target, CODEX_TOKENS), of_people)
+    of_people = [index for index, unit in enumerate(task.units) if unit.role is UnitRole.USER]
+    return _newest(task.units, min(task.target, CODEX_TOKENS), of_people)
 
 
-def cliff(units: Units, room: Room, toolbox: Toolbox) -> Units:
+def cliff(task: RewriteTask, toolbox: Toolbox) -> Units:
     """Keep the first message and the newest turns, and of the rest texts, short results, and a line for each call.
 
     CliffCompaction's mechanical summary does so.
     """
-    start = first_user(units) + 1
-    turns = [index for index, unit in enumerate(units) if unit.role in (UnitRole.ASSISTANT, UnitRole.TOOL)]
-    recent = turns[-CLIFF_TURNS] if len(turns) >= CLIFF_TURNS else start
-    summarised = (_in_short(unit, toolbox) if unit.role is UnitRole.TOOL else unit for unit in units[start:recent])
-    return _within((*units[:start], *summarised, *units[max(start, recent) :]), room, begins_with=start)
+    start = first_user(task.units) + 1
+    turns = [index for index, unit in enumerate(task.units) if unit.role in (UnitRole.ASSISTANT, UnitRole.TOOL)]
+    recent = max(start, turns[-CLIFF_TURNS] if len(turns) >= CLIFF_TURNS else 0)
+    older = [_in_short(unit, toolbox) if unit.role is UnitRole.TOOL else unit for unit in task.units[start:recent]]
+    return _within(task, (*task.units[:start], *older, *task.units[recent:]), begins_with=start)
 
 
 def _in_short(unit: Unit, toolbox: Toolbox) -> Unit:
@@ -117,13 +109,13 @@ def _with_results(unit: Unit, note: str, toolbox: Toolbox) -> Unit:
     return replace(unit, messages=messages, est_tokens=toolbox.count(messages))
 
 
-def _within(units: Units, room: Room, begins_with: int = 0) -> Units:
+def _within(task: RewriteTask, kept: Sequence[Unit], begins_with: int = 0) -> Units:
     """Drop the oldest units if all exceed the limit. The first ``begins_with`` units stay."""
-    return units if total_tokens(units) <= room.limit else _newest(units, room.target, always=range(begins_with))
+    return tuple(kept) if total_tokens(kept) <= task.limit else _newest(kept, task.target, always=range(begins_with))
 
 
-def _newest(units: Units, room: int, among: Iterable[int] | None = None, always: Iterable[int] = ()) -> Units:
+def _newest(units: Sequence[Unit], room: int, among: Iterable[int] | None = None, always: Iterable[int] = ()) -> Units:
     """Keep the newest unit, those at the indices ``always``, and the newest that fit of those at ``among``."""
     candidates = range(len(units)) if among is None else among
-    kept = with_newest(units, {*always, len(units) - 1}, candidates, room)
+    kept = with_newest(tuple(units), {*always, len(units) - 1}, candidates, room)
     return tuple(units[index] for index in sorted(kept))

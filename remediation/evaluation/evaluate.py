@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from remediation.budget import RECALL_SHARE
+from remediation.context import Toolbox
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.formats import load
 from remediation.evaluation.measures import State, answerable, run, search_probes
@@ -30,10 +31,12 @@ def evaluate(
     recall_shares: Sequence[float] = (0.0, RECALL_SHARE),
     model_name: str = DEFAULT_MODEL,
     by_meaning: bool = False,
+    in_window: bool = False,
 ) -> Report:
     """Evaluate all dialogs under all policies. Raises ``UnknownFormat`` for a path without dialogs.
 
     With ``by_meaning``, recall compares meaning as well as words, as workers do where MiniLM is installed.
+    With ``in_window``, a budget is the window of a model, in which the answer has to fit as well.
     """
     by_format: dict[str, list[Dialog]] = defaultdict(list)
     for dialog in load(paths):
@@ -41,14 +44,15 @@ def evaluate(
     counter = counter_for(model_name)
     minilm = load_minilm() if by_meaning else None
     embed = _remember_vectors(minilm) if minilm else None
-    settings = [(policy, budget, share) for budget in budgets for policy in policies for share in recall_shares]
+    setups = [
+        Setup(policy, budget, Recalling(share, embed=embed), counter, _toolbox(counter), budget if in_window else None)
+        for budget in budgets
+        for policy in policies
+        for share in recall_shares
+        if policy.rewrite or not share  # without rewrites nothing goes out of sight, so nothing is recalled
+    ]
     return Report(
-        results=tuple(
-            _result(form, dialogs, policy, budget, Recalling(share, embed=embed), counter)
-            for form, dialogs in by_format.items()
-            for policy, budget, share in settings
-            if policy.rewrite or not share  # without rewrites nothing goes out of sight, so nothing is recalled
-        ),
+        results=tuple(_result(form, dialogs, setup) for form, dialogs in by_format.items() for setup in setups),
         searches=tuple(
             _search(form, dialogs, counter, embed)
             for form, dialogs in by_format.items()
@@ -69,12 +73,13 @@ def _remember_vectors(embedder: Embedder) -> Embed:
     return embed
 
 
-def _result(
-    form: str, dialogs: Sequence[Dialog], policy: Policy, budget: int, recalling: Recalling, counter: Counter
-) -> Result:
-    toolbox = toolbox_of(counter, CachingEmbedder(LexicalEmbedder(), time.monotonic))
-    setup = Setup(policy, budget, recalling, counter, toolbox)
-    return result_of(form, policy.name, budget, recalling.share, [run(dialog, setup) for dialog in dialogs])
+def _toolbox(counter: Counter) -> Toolbox:
+    return toolbox_of(counter, CachingEmbedder(LexicalEmbedder(), time.monotonic))
+
+
+def _result(form: str, dialogs: Sequence[Dialog], setup: Setup) -> Result:
+    runs = [run(dialog, setup) for dialog in dialogs]
+    return result_of(form, setup.policy.name, setup.budget, setup.recalling.share, runs)
 
 
 def _search(form: str, dialogs: Sequence[Dialog], counter: Counter, embed: Embed | None) -> Searched:

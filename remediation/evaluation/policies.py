@@ -4,30 +4,44 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from remediation.config import ContextConfig, Weights
+from remediation.budget import TRIGGER_SHARE
+from remediation.config import ContextConfig
 from remediation.context import Toolbox, Units, write_nothing
 from remediation.evaluation import baselines
-from remediation.evaluation.baselines import Room
+from remediation.policies import autocompaction, breaking, fresh_start, policy, retention, summarize
+from remediation.policies.policy import RewriteTask
+from remediation.policies.rewriting import rewrite_by
 from remediation.similarity.embeddings import Embedder, relevance, similarity
-from remediation.strategies.breaking.chain import break_context
-from remediation.strategies.fresh_start import start_fresh
-from remediation.strategies.importance import retain
-from remediation.strategies.pruning import fallback
 from remediation.tokens.counting import Counter
 
-TRIGGER_PERCENT, TARGET_PERCENT = 80, 50  # of the budget, for every policy alike
-
-Rewrite = Callable[[Units, Room, Toolbox], Units]
+Rewrite = Callable[[RewriteTask, Toolbox], Units]
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """A policy under comparison. ``rewrite`` returns the new view, or the same units if it cannot make it smaller."""
+    """A policy under comparison. ``rewrite`` returns the new view, or the same units if it cannot make it smaller.
+
+    It is called when a request exceeds ``trigger_share`` of its limit, and aims at ``target_percent``. With
+    ``reserves_answer`` the room that is kept for the answer counts as taken.
+    """
 
     name: str
     rewrite: Rewrite | None  # None: never acts
-    trigger_percent: int = TRIGGER_PERCENT
-    target_percent: int = TARGET_PERCENT
+    trigger_share: float = TRIGGER_SHARE
+    target_percent: int = 50
+    reserves_answer: bool = False
+
+
+def of_product(chosen: policy.Policy, config: ContextConfig) -> Policy:
+    """Return a policy of the product as a policy under comparison."""
+
+    def rewrite(task: RewriteTask, toolbox: Toolbox) -> Units:
+        return rewrite_by(chosen, task, toolbox).units
+
+    share = chosen.trigger_share(config) if chosen.trigger_share else TRIGGER_SHARE
+    return Policy(
+        chosen.name, rewrite if chosen.rewrite else None, share, chosen.target_percent, chosen.reserves_answer
+    )
 
 
 def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
@@ -42,25 +56,9 @@ def toolbox_of(counter: Counter, embedder: Embedder) -> Toolbox:
     )
 
 
-def breaking(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    return break_context(units, ContextConfig(), toolbox, room.limit, room.target).units
-
-
-def retention(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    return retain(units, room.limit, room.target, Weights(), toolbox).units
-
-
-def compaction_fallback(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    return fallback(units, toolbox, room.limit, "no pruning agent", room.target).units
-
-
-def fresh_start(units: Units, room: Room, toolbox: Toolbox) -> Units:
-    return start_fresh(units, toolbox, room.limit).units
-
-
 POLICIES = {
-    policy.name: policy
-    for policy in (
+    one.name: one
+    for one in (
         Policy("none", None),
         Policy("window", baselines.window),
         Policy("masking", baselines.masking),
@@ -69,9 +67,9 @@ POLICIES = {
         Policy("inspect_edit", baselines.inspect_edit),
         Policy("codex", baselines.codex),
         Policy("cliff", baselines.cliff),
-        Policy("breaking", breaking),
-        Policy("retention", retention),
-        Policy("autocompaction", compaction_fallback),
-        Policy("fresh_start", fresh_start),
+        *(
+            of_product(one.POLICY, ContextConfig())
+            for one in (breaking, retention, autocompaction, summarize, fresh_start)
+        ),
     )
 }

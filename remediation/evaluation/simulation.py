@@ -5,11 +5,13 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from dominds.llm.messages import Message, Role
-from remediation.budget import Budget
-from remediation.context import Toolbox, Unit, UnitRole, Units, total_tokens
-from remediation.evaluation.baselines import Room
+from health.levels import Thresholds
+from remediation.budget import Budget, answer_room
+from remediation.config import ContextConfig
+from remediation.context import Toolbox, Unit, UnitRole, Units, longest_of_newest_answers, total_tokens
 from remediation.evaluation.dialogs import Dialog, units_of
 from remediation.evaluation.policies import Policy
+from remediation.policies.policy import RewriteTask
 from remediation.recall.index import Index
 from remediation.recall.meaning import pack, unpack
 from remediation.recall.passages import Passage, passages_of
@@ -35,19 +37,46 @@ class Recalling:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The settings of one simulation. ``budget`` is for the whole request, in tokens."""
+    """The settings of one simulation, in tokens. ``budget`` is for the whole request, ``window`` that of the model."""
 
     policy: Policy
     budget: int
     recalling: Recalling
     counter: Counter
     toolbox: Toolbox
+    window: int | None = None
+    config: ContextConfig = field(default_factory=ContextConfig)
 
-    def division(self, fixed: int, units: Units) -> Budget:
+    def division(self, fixed: int, units: Units, freed: int | None = None) -> Budget:
         """Return the parts of a request with these units, as the runtime divides it."""
-        share, aim = self.policy.trigger_percent / 100, self.policy.target_percent / 100
-        view = total_tokens(units)
-        return Budget(self.budget, None, fixed, view, trigger_share=share, aim_share=aim)
+        thresholds = Thresholds(self.window)
+        return Budget(
+            limit=self.budget,
+            window=self.window,
+            frame=fixed,
+            view=total_tokens(units),
+            stays=sum(unit.est_tokens for unit in units if unit.pinned or unit is units[-1]),
+            answer=answer_room(None, self.window or self.budget),
+            answered=longest_of_newest_answers(units),
+            counts_answer=self.window is not None and self.policy.reserves_answer,
+            trigger_share=self.policy.trigger_share,
+            aim_share=self.policy.target_percent / 100,
+            optimal=thresholds.effective_optimal_max,
+            critical=thresholds.effective_critical_max,
+            freed=freed if self.window is not None else None,
+        )
+
+    def task(self, division: Budget, units: Units) -> RewriteTask:
+        limit = max(1, division.units_room(self.budget))
+        return RewriteTask(
+            units=units,
+            limit=limit,
+            target=max(1, min(limit, division.units_room(division.aim))),
+            fixed=division.beside,
+            standing=division.stays,
+            request_limit=self.budget,
+            config=self.config,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +86,7 @@ class View:
     units: Units = ()
     rewrites: int = 0
     millis: float = 0.0  # of the rewrites
+    freed: int | None = None  # tokens that a rewrite for the newest unit gained
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +129,17 @@ class Simulation:
 
     def entered(self, unit: Unit) -> View:
         """Return the view with one more unit, rewritten if it is over the policy's trigger."""
-        units, setup = (*self.view.units, unit), self.setup
+        earlier = tuple(replace(one, pinned=False) if one.pinned else one for one in self.view.units)
+        units, setup = (*earlier, replace(unit, pinned=unit.role is UnitRole.USER)), self.setup
         division = setup.division(self.fixed, units)
-        if setup.policy.rewrite is None or not division.is_over_trigger:
+        # An answer is followed by no generation, so its rewrite waits for the next message.
+        if setup.policy.rewrite is None or not division.is_over_trigger or unit.role is UnitRole.ASSISTANT:
             return View(units, self.view.rewrites, self.view.millis)
         started_at = time.perf_counter()
-        limit = max(1, division.units_room(setup.budget))
-        room = Room(limit, max(1, min(limit, division.units_room(division.aim))))
-        after = setup.policy.rewrite(units, room, setup.toolbox)
+        after = setup.policy.rewrite(setup.task(division, units), setup.toolbox)
         millis = (time.perf_counter() - started_at) * 1000
-        return View(after, self.view.rewrites + (after != units), self.view.millis + millis)
+        freed = max(0, total_tokens(units) - total_tokens(after))
+        return View(after, self.view.rewrites + (after != units), self.view.millis + millis, freed)
 
     def request(self, view: View) -> Request:
         """Build a request of this view. From the first rewrite on, recalled text takes what is free of its share."""
@@ -120,7 +151,7 @@ class Simulation:
 
     def _recall(self, view: View) -> Recalled:
         setup = self.setup
-        room = setup.division(self.fixed, view.units).recall_room(setup.recalling.share)
+        room = setup.division(self.fixed, view.units, view.freed).recall_room(setup.recalling.share)
         in_sight = {unit.source[0] for unit in view.units if self._original.get(unit.id) == unit.messages}
         shown = InSight(in_sight, "\n".join(unit.text for unit in view.units))
         allowance = Allowance(room, setup.counter.count)

@@ -37,6 +37,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--words", action="store_true", help="recall by words alone, as where MiniLM is not installed"
         )
+        parser.add_argument(
+            "--window",
+            action="store_true",
+            help="take each budget as the window of a model, in which the answer has to fit as well",
+        )
         parser.add_argument("--model", default=DEFAULT_MODEL, help="by whose vocabulary tokens are counted")
         parser.add_argument("--markdown", type=Path, help="write the tables there as well")
         parser.add_argument("--json", type=Path, help="write all figures there")
@@ -50,6 +55,7 @@ class Command(BaseCommand):
                 options["recall"] or (0.0, RECALL_SHARE),
                 options["model"],
                 by_meaning=not options["words"],
+                in_window=options["window"],
             )
             text = to_markdown(report)
             if options["markdown"]:

@@ -3,14 +3,15 @@ from collections.abc import Sequence
 import pytest
 
 from dominds.llm.messages import Message, Role, ToolCall
+from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole
-from remediation.evaluation.baselines import Room
 from remediation.evaluation.policies import POLICIES, toolbox_of
+from remediation.policies.policy import RewriteTask
 from remediation.similarity.embeddings import LexicalEmbedder
 from remediation.tokens.counting import counter_for
 
 TOOLBOX = toolbox_of(counter_for("gpt-4", "characters"), LexicalEmbedder())
-AMPLE = Room(limit=100_000, target=50_000)
+AMPLE, SCARCE = (100_000, 50_000), (100, 50)  # the limit, and the aim, in tokens
 SHORT, LONG = "ok", "x" * 600
 
 
@@ -33,10 +34,12 @@ TALK = tuple(one for number in range(0, 40, 2) for one in exchange(number))
 TASK = (*exchange(0), *(step(number, LONG if number % 2 else SHORT) for number in range(2, 12)))
 
 
-def shown(policy: str, units: Sequence[Unit], room: Room = AMPLE) -> list[str]:
+def shown(policy: str, units: Sequence[Unit], room: tuple[int, int] = AMPLE) -> list[str]:
     rewrite = POLICIES[policy].rewrite
     assert rewrite is not None
-    return [one.text for one in rewrite(tuple(units), room, TOOLBOX)]
+    limit, target = room
+    task = RewriteTask(tuple(units), limit, target, 0, 0, limit, ContextConfig())
+    return [one.text for one in rewrite(task, TOOLBOX)]
 
 
 def texts(units: Sequence[Unit]) -> list[str]:
@@ -71,8 +74,7 @@ def test_cliff_keeps_short_results_a_line_a_call_and_the_newest_turns() -> None:
 
 @pytest.mark.parametrize("policy", ["inspect_trim", "cliff"])
 def test_what_exceeds_the_limit_goes_behind_the_first_message(policy: str) -> None:
-    room = Room(limit=100, target=50)
-    kept = shown(policy, TALK, room)
+    kept = shown(policy, TALK, SCARCE)
     assert kept[0] == TALK[0].text
     assert kept[-1] == TALK[-1].text
     assert 2 < len(kept) < len(TALK) / 2
