@@ -23,10 +23,10 @@ def before_generation(context: Context) -> Decision:
 def rewrite(task: RewriteTask, toolbox: Toolbox) -> Rewritten:
     attempt = Attempt(task.units, task.limit, toolbox.clock(), target=task.target)
     room = max(1, task.target - ledger_reserve(task.limit, task.units))
-    light = tuple(unit for unit in task.units if not is_ledger(unit))
-    light = mask_old_output(cut_fresh_results(light, room, toolbox), room, toolbox)
+    talk = tuple(unit for unit in task.units if not is_ledger(unit))
+    light = mask_old_output(cut_fresh_results(talk, room, toolbox), room, toolbox)
     kept = _newest(light, room)
-    if len(kept) == len(light):
+    if kept == talk:
         return fail(attempt, f"Nothing to summarise: there are no more than {KEPT[0]} messages.", toolbox)
     after = with_account(task.units, kept, room, toolbox, task.limit)
     step = step_of("summarize", task.units, after, f"kept the newest {in_units(len(kept))}")

@@ -109,4 +109,4 @@ def test_as_many_facts_stay_in_sight_as_evaluated(serve: Serve, policy: str) -> 
             expected += sum(in_sight(fact, simulation) for fact in facts)
             due += len(facts)
     assert left_out <= 2
-    assert abs(kept - expected) <= due * 0.04, f"{kept} played and {expected} simulated of {due}"
+    assert abs(kept - expected) <= due * 0.05, f"{kept} played and {expected} simulated of {due}"

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dominds.llm.messages import Message, Role, ToolCall
@@ -97,6 +97,7 @@ def called(name: str, window: int, units: Units, results: list[int], number: int
 
 
 @given(window=windows, results=turns)
+@example(window=32_768, results=[[1, 80], [18]])
 @settings(deadline=None, max_examples=8)
 @pytest.mark.parametrize("name", [policy.name for policy in choices()])
 def test_no_results_make_a_request_longer_than_the_window(name: str, window: int, results: list[list[int]]) -> None:
