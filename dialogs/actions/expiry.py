@@ -126,7 +126,7 @@ def _empty(dialog_id: UUID) -> None:
     )
     RemediationRun.attempts.filter(dialog=dialog_id).exclude(rejected="").update(rejected="removed")
     ContextEvent.objects.filter(dialog=dialog_id).update(message="")
-    Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[], sent=None)
+    Generation.objects.filter(dialog=dialog_id).update(error="", recalled=[], sent=None, provider_fields=None)
     # A webhook call that is not about a question refers to the dialog only in its body.
     Delivery.objects.filter(body__contains=str(dialog_id)).delete()
     LogEntry.objects.filter(object_id=str(dialog_id)).update(object_repr="erased", change_message="")
