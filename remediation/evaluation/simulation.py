@@ -37,7 +37,10 @@ class Recalling:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """The settings of one simulation, in tokens. ``budget`` is for the whole request, ``window`` that of the model."""
+    """The settings of one simulation. ``budget`` is for the whole request, in tokens.
+
+    ``window`` is that of the model, in which an answer has to fit as well; None if it is much larger than the budget.
+    """
 
     policy: Policy
     budget: int

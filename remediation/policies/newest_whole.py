@@ -9,8 +9,9 @@ from remediation.strategies.carrying import removed_from
 from remediation.strategies.masking import FRESH_UNITS
 from remediation.strategies.outcome import standing, standing_tokens
 
-# Of the target, for an earlier call with its results and what is newer than it: the rest tells what went. Messages may
-# fill the target. Tuned on tau-bench and threads.
+# The share of the target that an earlier call with its results may take, together with the units after it: the rest has
+# room for an account of what went. Messages may fill the whole target. Tuned on tau-bench and threads, see
+# docs/experiments.md.
 SHARE_WITH_RESULTS = 2 / 3
 
 
@@ -32,8 +33,8 @@ def with_newest_whole(
 def newest_that_fit(task: RewriteTask) -> frozenset[str]:
     """Return the ids of the newest units that a rewrite must keep in addition to those that always stand.
 
-    The last unit stays if it fits the limit. Those before it stay as long as they fit the target, newest first, up to
-    the first that does not.
+    The last unit stays if it fits the limit. Those before it stay as long as they fit the target (a call with its
+    results: SHARE_WITH_RESULTS of it), newest first, up to the first that does not.
     """
     units, kept = task.units, set[str]()
     # A view that ends with an answer was cut while it streamed. Its policy decides how the answer goes on.

@@ -36,6 +36,15 @@ def test_the_result_that_was_just_read_stays_whole(policy: Policy, words: int) -
     assert rewritten.failure or total_tokens(rewritten.units) <= LIMIT
 
 
+@pytest.mark.parametrize(("words", "stays"), [(60, True), (240, True), (330, False)])
+def test_results_before_the_newest_message_leave_room_for_an_account(words: int, stays: bool) -> None:
+    """The aim is 500 tokens, of which an earlier call may take 333, and an earlier message all."""
+    read = numbered(*view(words), user("And now?"))
+    assert (read[-2].id in newest_that_fit(task(read))) == stays
+    said = numbered(*view(0)[:-1], user(prose("message", words)), user("And now?"))
+    assert said[-2].id in newest_that_fit(task(said))
+
+
 @given(st.integers(1, 1_500), st.integers(1, 500))
 def test_no_larger_result_stays_where_a_smaller_one_does_not(words: int, more: int) -> None:
     smaller, larger = view(words), view(words + more)
