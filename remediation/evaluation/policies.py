@@ -68,8 +68,8 @@ POLICIES = {
         Policy("codex", baselines.codex),
         Policy("cliff", baselines.cliff),
         *(
-            of_product(one.POLICY, ContextConfig())
-            for one in (breaking, retention, autocompaction, summarize, fresh_start)
+            of_product(module.POLICY, ContextConfig())
+            for module in (breaking, retention, autocompaction, summarize, fresh_start)
         ),
     )
 }

@@ -51,7 +51,8 @@ PRINTED = re.compile(
 LINE_CHARS = 200  # of a line, by which its form is judged
 FEWEST_PRINTED = 3  # such lines, and half of a paragraph, that make it a paste
 BULLET = re.compile(
-    rf"(?:[-*#\u2010-\u2015\u2022-\u2043\u25a0-\u27bf]+|\d{{1,3}}(?:\.\d{{1,3}}){{0,4}}\\?[.)])\s+|\d{{1,3}}[.、．](?={WIDE.pattern})"
+    rf"(?:[-*#\u2010-\u2015\u2022-\u2043\u25a0-\u27bf]+|\d{{1,3}}(?:\.\d{{1,3}}){{0,4}}\\?[.)])\s+"
+    rf"|\d{{1,3}}[.、．](?={WIDE.pattern})"
 )
 # Above a part of an answer. What a person puts above a message is its title, and says what it is about.
 HEADING = re.compile(r"#{1,6}\s|(?:\d{1,3}\\?[.)]\s+)?\*\*[^*]*[^*.!?:;。！？；]\*\*$")

@@ -11,7 +11,8 @@ from dialogs.extras.imports.conversation import Item
 
 ASKING = ("user", "you", "human", "me", "prompt", "question")
 ANSWERING = re.compile(
-    r"(?:assistant|response|answer|bot|ai|model|chatgpt|gpt|o\d|claude|gemini|grok|copilot|deepseek|llama|mistral|qwen)\b.*"
+    r"(?:assistant|response|answer|bot|ai|model|chatgpt|gpt|o\d|claude|gemini|grok|copilot"
+    r"|deepseek|llama|mistral|qwen)\b.*"
 )
 OURS = re.compile(r"(?:result of (?P<tool>\S+?)(?:,? .*)?|notice|round \d+)")  # headings of our own export
 # A heading, bold words, or a word with a colon; a picture may stand before the name.
