@@ -1,1 +1,1 @@
-"""Ways to make a context smaller, as pure functions over units."""
+"""Strategies: pure functions that make a view of units smaller."""

@@ -1,4 +1,4 @@
-"""The key-fact ledger as a unit of the view: what a rewrite removes contributes to it, and it follows the summary."""
+"""The key-fact ledger as a unit of the view. Each rewrite writes it anew, with facts of what was removed so far."""
 
 from typing import NamedTuple
 
@@ -11,13 +11,16 @@ from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.coverage import Shown
 from remediation.text.ledger import facts_of, lines_read_back, render_ledger
 
-LEDGER_SHARE = 10  # the ledger gets at most the limit divided by this
-TALK_SHARE, TALK_LEDGER = 0.2, 100  # of its budget, and at least so many tokens: a ledger of nothing but talk
+LEDGER_SHARE = 10  # the ledger may take the limit divided by this
+# Where no tool was called, an account by rule leaves it the first, a share of that, but at least the second, in tokens.
+TALK_SHARE, TALK_LEDGER = 0.2, 100
 MESSAGE_TOKENS = 10  # of an empty message, rounded up
-SMALLEST_LEDGER = 16  # tokens
+SMALLEST_LEDGER = 16  # tokens; a smaller one has no room for a fact
 
 
 class Carried(NamedTuple):
+    """A view with its ledger, and the ledger's lines."""
+
     units: Units
     ledger: tuple[str, ...]
 
@@ -28,15 +31,15 @@ def ledger_budget(limit: int) -> int:
 
 
 def most_of_account(limit: int, beside: int = 0) -> int:
-    """Return the tokens that an account of what went may take where the aim leaves it too little to say anything."""
+    """Return the tokens that a model's good account may take even if it misses the aim, ``beside`` what stays."""
     return most_filled(limit) - ledger_budget(limit) - beside
 
 
 def ledger_reserve(limit: int, units: Units) -> int:
-    """Return the tokens to leave for the ledger beside an account made by rule.
+    """Return the tokens that an account by rule leaves for the ledger.
 
-    Where no tool was called, the account itself quotes what was said, and one more sentence there tells more than
-    lines cut out of others: the ledger then needs room for rules and failures only.
+    If no tool was called, the account quotes what was said, and another sentence of its own tells more than a line of
+    the ledger, which stands without its text. The ledger then needs room for little but rules.
     """
     budget = ledger_budget(limit)
     return budget if has_calls(units) else max(min(budget, TALK_LEDGER), int(budget * TALK_SHARE))
@@ -49,15 +52,16 @@ def ledger_lines(units: Units) -> tuple[str, ...]:
 
 
 def lost_talk(before: Units, after: Units) -> Talk:
-    """Read what was said in the units that ``after`` no longer shows as they were, beside what it shows."""
+    """Read what was said in units that ``after`` no longer shows as they were, beside what it shows and the ledger."""
     return talk_of(removed_from(before, after), after, lines_read_back(ledger_lines(before)))
 
 
 def carry(
     before: Units, after: Units, talk: Talk, budget_tokens: int, toolbox: Toolbox, for_values: int = 0
 ) -> Carried:
-    """Return ``after`` with one ledger: the facts carried so far and those of ``talk`` that are lost, except what
-    still stands. Values of results may take ``for_values`` tokens beside the budget.
+    """Return ``after`` with one ledger, of facts from the ledger before it and from ``talk`` that ``after`` lacks.
+
+    Values of tools' results may take ``for_values`` tokens in addition to the budget.
     """
     view = tuple(unit for unit in after if not is_ledger(unit))
     room = budget_tokens - MESSAGE_TOKENS

@@ -1,4 +1,4 @@
-"""The common end of all rewrites: answers, ledger, and the rule that enough was gained."""
+"""The common end of all rewrites: short answers, marks, the ledger, and the check that enough was gained."""
 
 from dataclasses import dataclass, replace
 
@@ -13,28 +13,26 @@ from remediation.text.marks import BY_RULE
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A rewrite under way: what it began with, within which limit in tokens,
-    when (``clock`` milliseconds), and its steps."""
+    """A rewrite under way. Sizes are tokens of units."""
 
     before: Units
     limit: int
-    started_at: float
+    started_at: float  # milliseconds, by the toolbox's clock
     steps: tuple[StrategyStep, ...] = ()
-    recovered: bool = False  # it starts afresh or truncates: what it is for is no gain of tokens
-    # Tokens that were aimed at; a rewrite that reaches them is never refused for its small gain.
-    target: int | None = None
+    recovered: bool = False  # it starts afresh or truncates, for which it need not gain tokens
+    target: int | None = None  # a rewrite that reaches it is never refused for its small gain
 
     @property
     def aim(self) -> int:
-        """Return the tokens that are aimed at: half of the limit where nobody said otherwise."""
+        """Return the tokens that the view should have: the target, or half of the limit if there is none."""
         return min(self.limit, self.target or self.limit // 2)
 
 
 def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
-    """Finish a rewrite: put the ledger in its place and return the outcome."""
+    """Complete the view by short answers, marks and a ledger, and return the outcome, a failure if it gains little."""
     answered = with_answers(attempt.before, after, toolbox)
     if total_tokens(answered) <= attempt.limit or total_tokens(after) > attempt.limit:
-        after = answered  # where a few tokens decide, the limit comes first
+        after = answered  # short answers are left out if only they exceed the limit
     talk = lost_talk(attempt.before, after)
     after = _with_marks(after, talk, toolbox)
     size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
@@ -47,7 +45,7 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)
     reached = attempt.target is not None and est_after <= attempt.target
-    is_forced = est_before > attempt.limit  # any gain counts then, since nothing could be sent without it
+    is_forced = est_before > attempt.limit  # nothing can be sent without the rewrite, so any gain will do
     must_gain = not (reached or attempt.recovered or is_forced)
     if must_gain and est_before - est_after < est_before * LEAST_GAIN:
         says = f"est. {est_before:,} → {est_after:,} tokens, less than a tenth."
@@ -56,7 +54,7 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
 
 
 def outcome_of(attempt: Attempt, units: Units, toolbox: Toolbox) -> Rewritten:
-    """Return the outcome of a rewrite that leaves these units, and writes nothing beside them."""
+    """Return the outcome of a rewrite that leaves these units, without a summary or a ledger."""
     return Rewritten(
         units=units,
         removed=removed_from(attempt.before, units),
@@ -69,13 +67,14 @@ def outcome_of(attempt: Attempt, units: Units, toolbox: Toolbox) -> Rewritten:
 
 
 def _with_marks(units: Units, talk: Talk, toolbox: Toolbox) -> Units:
-    """Mark what a newer message supersedes, in those units that may be changed at all; the message that the dialog
-    began with is the task, and stays as it was written.
+    """Mark what a newer message supersedes, in the units that may be changed.
+
+    The message that the dialog began with is the task, and stays as it was written.
     """
     gone = find_superseded(talk)
     first = first_user(units)
     if any(unit.kind in STAND_INS for unit in units[: max(0, first)]):
-        first = -1  # an earlier one has gone
+        first = -1  # the dialog began earlier, with what these stand for
     view = list(units)
     for place in touchable(units) if gone else ():
         unit = units[place]
@@ -85,12 +84,12 @@ def _with_marks(units: Units, talk: Talk, toolbox: Toolbox) -> Units:
 
 
 def fail(attempt: Attempt, failure: str, toolbox: Toolbox) -> Rewritten:
-    """Return the units unchanged, and why they must stay so."""
+    """Return an outcome that changes nothing. ``failure`` says why."""
     return replace(outcome_of(attempt, attempt.before, toolbox), failure=failure)
 
 
 def irreducible(units: Units, limit: int) -> str:
-    """Explain, with the sizes, why no rewrite can help."""
+    """Explain why no rewrite can help, with the sizes of what must stay."""
     system = sum(unit.est_tokens for unit in units if unit.role is UnitRole.SYSTEM)
     fixed = standing_tokens(units) - system
     first = f"The system prompt (est. {system:,} tokens) and the" if system else "The"
@@ -101,7 +100,7 @@ def irreducible(units: Units, limit: int) -> str:
 
 
 def _summary_of(after: Units, before: Units) -> str:
-    """Return the newest summary that this rewrite wrote."""
+    """Return the text of the last summary in the view that this rewrite wrote, or an empty string."""
     known = {unit.id for unit in before}
     written = [unit for unit in after if unit.kind is UnitKind.SUMMARY and unit.id not in known and not is_ledger(unit)]
     return written[-1].text if written else ""

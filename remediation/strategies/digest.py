@@ -1,6 +1,6 @@
-"""The digest, a summary without a model: the sentences that matter, in their order, with who said them.
+"""The account by rule, which needs no model: sentences worth keeping, in the order of turns, with who said them.
 
-People's sentences go before the agent's. Calls stand in the ledger, with the values of their results.
+People's sentences are preferred to the agent's. Tool calls are left to the ledger, which has the values of results.
 """
 
 import math
@@ -22,24 +22,24 @@ from remediation.text.selection import density, fill
 from remediation.text.statements import Statement, statements_of
 
 ENDED = re.compile(r"[.!?;:,…。！？；：，”][\"'”’)\]*_`]{0,4}$")
-LABEL_TOKENS = 5  # of "12 person:" and its line break
+LABEL_TOKENS = 5  # of "12 person:" and the line break
 # Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
-RECENCY = 0.6  # how much more the newest counts than the oldest; 0.3: LoCoMo -9, 7 old values, 1.2: lost +4, LoCoMo -5
-WHOLE_TOKENS = 48  # up to which a text is not parted; 24: nothing, 96: lost 8 less at a third and 8 more at a fifth
-TALK_TOKENS = 100  # the same where no tool is called; 50: LoCoMo -368, 200: BFCL -52
-LEAST_WORTH = 0.8  # of the agent's sentences; 0.4: lost +3, 1.6: lost +7, LoCoMo +11
-# What counts where no tool is called, beside rare words.
-# What a rare value, name or date adds, and how many do. 8 and 2: LoCoMo -6, BFCL -2; 2 and 2: -3, 0; 4 and 1: +54, -7;
-# 4 and 4: -9, -4.
+# The newest statement is worth this much more than the oldest. 0.3: LoCoMo -9, 7 old values, 1.2: lost +4, LoCoMo -5
+RECENCY = 0.6
+WHOLE_TOKENS = 48  # shorter texts stay or go whole; 24: nothing, 96: lost 8 less at a third and 8 more at a fifth
+TALK_TOKENS = 100  # the same if no tool was called; 50: LoCoMo -368, 200: BFCL -52
+LEAST_WORTH = 0.8  # the agent's sentences below it are left out; 0.4: lost +3, 1.6: lost +7, LoCoMo +11
+# If no tool was called, each rare name, value or date adds the first, as a share of a statement's worth, and at most
+# the second count. 8 and 2: LoCoMo -6, BFCL -2; 2 and 2: -3, 0; 4 and 1: +54, -7; 4 and 4: -9, -4.
 VALUE_BONUS, MOST_VALUES = 4.0, 2
-QUESTION = 0.5  # of its worth that a question has; 0.25: LoCoMo +8, BFCL -4, 1: +9, -5
+QUESTION = 0.5  # the share of its worth that a question then counts with; 0.25: LoCoMo +8, BFCL -4, 1: +9, -5
 
 
 def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int, remaining: Sequence[Unit] = ()) -> str:
-    """Write a digest of at most ``room`` tokens.
+    """Write an account of ``units`` of at most ``room`` tokens; empty if nothing fits.
 
-    People's messages are whole while they take no more than ``people_room``. What ``remaining`` units say may
-    supersede what these say.
+    People's messages stay whole if all of them fit into ``people_room`` tokens. What people say in the ``remaining``
+    units may supersede what ``units`` say.
     """
     count = text_counter(toolbox)
     talk = talk_of(units, remaining)
@@ -56,16 +56,17 @@ def digest(units: Sequence[Unit], room: int, toolbox: Toolbox, people_room: int,
 
 
 def _account(talk: Talk, statements: Sequence[Statement], chosen: Sequence[Sequence[int]]) -> str:
-    """Write a line for each text with a chosen sentence, in the order of turns."""
+    """Write one line for each text of which sentences were ``chosen``, in the order of turns."""
     texts = _join(statements, [place for places in chosen for place in places], attrgetter("source"))
     lines = [(said.turn, labelled(said, text)) for source, text in texts for said in (talk.texts[source][1],)]
     return "\n".join((BY_RULE, *(line for _, line in sorted(lines, key=itemgetter(0)))))
 
 
 def shorten(text: str, room: int, count: Callable[[str], int], least: float = 0.0) -> str:
-    """Choose the sentences of one text that fit into ``room`` tokens, without secrets and code in fences, or the
-    beginning of the best one. Of those worth ``least`` others are taken only where there are none. Marks stand where
-    sentences of a paragraph are left out.
+    """Return the best sentences of one text that fit into ``room`` tokens, or the beginning of the best if none fits.
+
+    Secrets and fenced code are left out, and marks stand where sentences of a paragraph are. Sentences worth less than
+    ``least`` are taken only if there is no other.
     """
     statements = statements_of([("assistant", text)])
     share = count(text) / max(1, len(text))
@@ -82,7 +83,7 @@ def shorten(text: str, room: int, count: Callable[[str], int], least: float = 0.
 
 
 def _cut(sentence: str, room: int, count: Callable[[str], int]) -> str:
-    """Return the longest beginning, in whole words, that fits."""
+    """Return the longest beginning of a sentence, in whole words and marked as cut, that fits into ``room`` tokens."""
     words = [*accumulate(sentence.split(), "{} {}".format)]
     fitting = bisect_right(words, room, key=lambda beginning: count(beginning + PART_END))
     return words[fitting - 1] + PART_END if fitting else ""
@@ -91,8 +92,9 @@ def _cut(sentence: str, room: int, count: Callable[[str], int]) -> str:
 def _join(
     statements: Sequence[Statement], chosen: Collection[int], part: Callable[[Statement], int]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the chosen sentences of each ``part``, a text or a paragraph, with its place, and marks where sentences
-    between are left out. What was cut out of one sentence goes on in it.
+    """Yield each ``part``, which is a text or a paragraph, by its place and with its chosen sentences.
+
+    Marks stand where sentences between are left out. Neighbouring pieces of one long sentence are joined again.
     """
     for at, group in groupby(sorted(chosen), key=lambda place: part(statements[place])):
         parts: list[str] = []
@@ -102,7 +104,7 @@ def _join(
             if parts and parts[-1].endswith(PART_END) and words.startswith(PART_BEGIN):
                 words = words.removeprefix(PART_BEGIN)
                 parts[-1] = parts[-1] if place > last + 1 else parts[-1].removesuffix(PART_END)
-            elif parts:  # entries of a list would run into one, and be read back so
+            elif parts:  # without a sign between them, entries of a list would be read back as one sentence
                 parts[-1] += "" if ENDED.search(parts[-1]) else ";"
                 parts += [OMITTED] if place > last + 1 else []
             parts.append(words)
@@ -111,8 +113,9 @@ def _join(
 
 
 def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
-    """Weigh a statement by its words that others do not say, the rarest most; names, values and dates add to it.
-    The average stays as it was, and no rule loses.
+    """Return what statements are worth if no tool was called: the rarer their words, the more.
+
+    Names, values and dates add to that. The sum stays what it was, and no rule or correction is worth less than before.
     """
     stems = [stems_of(statement.text) for statement in statements]
     rarity = _rarities(stems)
@@ -134,7 +137,7 @@ def _worths_in_talk(statements: Sequence[Statement]) -> list[float]:
 
 
 def _rarities(rows: Sequence[Collection[str]]) -> dict[str, float]:
-    """Rate each entry from 0, where every row has it, to 1, where only one has."""
+    """Rate each entry by how few of the rows have it: from 0 for all of them to 1 for a single one."""
     seen = Counter(chain.from_iterable(rows))
     most = math.log(max(2, len(rows)))
     rarity_of = {times: (1 - math.log(times) / most) ** 2 for times in set(seen.values())}
@@ -148,10 +151,9 @@ def _in_order(
     candidates: Sequence[list[int]],
     people_room: int,
 ) -> list[list[int]]:
-    """List what may enter the account, the best first.
+    """Return the candidates that say something, the best first: by their worth for their price in tokens.
 
-    People's words come first, in their order, if all of them fit into ``people_room``; then what is worth most
-    for its price.
+    If all that people said fits into ``people_room``, it comes before everything else, in its order.
     """
     people = [
         [place]
@@ -183,8 +185,10 @@ def _says_something(statement: Statement) -> bool:
 
 
 def _candidates(statements: Sequence[Statement], prices: Sequence[int], most_whole: float) -> list[list[int]]:
-    """Group sentences: a text of at most ``most_whole`` tokens is one choice, since parts of it say little; of a
-    longer one each sentence is its own.
+    """Group the places of statements into candidates, each of which is chosen or left out as a whole.
+
+    A text of at most ``most_whole`` tokens is one candidate, since parts of it say little. Of a longer text each
+    sentence is one.
     """
     candidates: list[list[int]] = []
     for _, group in groupby(range(len(statements)), key=lambda place: statements[place].source):

@@ -1,4 +1,4 @@
-"""Exchanges: a question of a person and all that answered it. An answered question never stands alone."""
+"""Exchanges: a message of a person and all units that answer it. An answered question never stands alone."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,13 +11,13 @@ from remediation.strategies.outcome import is_question
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.marks import CUT
 
-ANSWER_TOKENS = 32  # of an answer that is cut to its best sentences
+ANSWER_TOKENS = 32  # of the short answer that stands beside a question
 ANSWER_PREFIX = "answer-"
 UNSAID = "[I answered this; read_archive shows how.]"
 
 
 def exchanges(units: Sequence[Unit]) -> list[list[int]]:
-    """Return the indices of each exchange, oldest first. A system prompt or stand-in is a group of its own."""
+    """Return the indices of each exchange, oldest first. Each system prompt and stand-in is a group by itself."""
     groups: list[list[int]] = []
     is_open = False
     for index, unit in enumerate(units):
@@ -31,9 +31,9 @@ def exchanges(units: Sequence[Unit]) -> list[list[int]]:
 
 
 def with_answers(before: Units, after: Units, toolbox: Toolbox) -> Units:
-    """Return ``after``, where each question that lost its whole answer gets the answer's best sentences back.
+    """Return ``after`` with a short answer behind each question that lost its whole answer.
 
-    Left alone, an old question invites the model to answer it again.
+    A model would answer an old question again if it stood alone.
     """
     present = {unit.id for unit in after}
     answers = {before[first].id: [before[index] for index in rest] for first, *rest in exchanges(before) if rest}

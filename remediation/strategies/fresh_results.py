@@ -1,4 +1,4 @@
-"""Cutting of the newest tool results that leave too little room, to head, tail and lines that matter."""
+"""Cutting of the newest tool results that leave too little room: beginning, end and lines about failures stay."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -17,27 +17,27 @@ from remediation.strategies.masking import (
 from remediation.strategies.outcome import FAILURE_WORDS, is_ledger, mentions, standing_tokens
 from remediation.strategies.stand_ins import text_counter
 
-FRESH_SHARE = 2  # of the room beside what must stay; one result may take that divided by this
-END_SHARE = 4  # of a cut result: its head and its tail take that divided by this, each
-PIECE_CHARS = 300  # a longer line is cut into pieces, between words if it has any
-MARK_TOKENS = 6  # of the mark where lines are left out
+FRESH_SHARE = 2  # one result may take the room that is left beside what must stay, divided by this
+END_SHARE = 4  # a cut result's beginning and its end may each take its room divided by this
+PIECE_CHARS = 300  # longer lines are divided into pieces, at a blank or a sign if there is one
+MARK_TOKENS = 6  # of the mark that stands where lines are left out
 PIECE = re.compile(rf".{{1,{PIECE_CHARS}}}(?:(?<=[\s,;])|$)|.{{{PIECE_CHARS}}}")
 
 
 def lighten(units: Units, room: int, toolbox: Toolbox, whole: int = 0) -> Units:
-    """Return the units but for the ledger, which each rewrite writes anew, with the newest results cut and old tool
-    output masked as far as ``room`` asks for it.
+    """Cut the newest results, and mask old tool output until the units fit into ``room``.
+
+    The ledger is left out, since each rewrite writes it anew.
     """
     cut = cut_fresh_results(tuple(unit for unit in units if not is_ledger(unit)), room, toolbox, whole)
     return mask_old_output(cut, room, toolbox)
 
 
 def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) -> Units:
-    """The newest units, which masking spares, with long results cut so that each leaves half of
-    the free room to the others.
+    """Cut long results in the newest units, which masking leaves alone, so that each leaves half of the room to others.
 
-    ``aim`` tokens are for all units. What takes at most ``whole`` tokens stays as it is,
-    as do pinned units and priority 1, and people's words always.
+    ``aim`` is the size of all units together. Units of at most ``whole`` tokens, pinned ones and those of priority 1
+    stay as they are.
     """
     room = max(SMALLEST_RESULT, (aim - standing_tokens(units)) // FRESH_SHARE)
 
@@ -50,7 +50,7 @@ def cut_fresh_results(units: Units, aim: int, toolbox: Toolbox, whole: int = 0) 
 
 
 def _cut(unit: Unit, room: int, toolbox: Toolbox) -> Unit:
-    """Cut the unit's longest results, each to its share of ``room``."""
+    """Cut the unit's longest results so that the unit fits into ``room`` tokens."""
     count = text_counter(toolbox)
     messages = [with_short_arguments(message) for message in unit.messages]
     sizes = [count(message.text) if message.role is Role.TOOL else 0 for message in messages]
@@ -59,7 +59,7 @@ def _cut(unit: Unit, room: int, toolbox: Toolbox) -> Unit:
 
 
 def _fair_share(sizes: Sequence[int], room: int) -> int:
-    """Return the size that each may have so that all fit: small ones leave theirs to the large ones."""
+    """Return the size that each result may have so that all fit: what small ones do not use is left to large ones."""
     left, share = room, 0
     waiting = sorted(size for size in sizes if size)
     for place, size in enumerate(waiting):
@@ -79,7 +79,7 @@ def _cut_result(message: Message, room: int, unit: Unit, count: Callable[[str], 
         f"{where_it_is(unit.source)}.]"
     )
     pieces = _pieces(message.text)
-    density = total / max(1, len(message.text))  # counting each line would take longer than all else
+    density = total / max(1, len(message.text))  # an estimate, since counting each line would take too long
     chosen = _choose(pieces, [len(piece) * density + 1 for piece in pieces], room - count(says))
     text = f"{says}\n{_join(pieces, chosen)}"
     return replace(message, text=text) if count(text) < total else message
@@ -90,7 +90,7 @@ def _pieces(text: str) -> list[str]:
 
 
 def _choose(pieces: Sequence[str], prices: Sequence[float], room: int) -> set[int]:
-    """Return the places of what stays: head and tail in their share, then what tells of a failure."""
+    """Return the places of the pieces that stay: beginning and end, then those that tell of a failure, if they fit."""
     chosen: set[int] = set()
     for order in (range(len(pieces)), range(len(pieces) - 1, -1, -1)):
         left = room / END_SHARE

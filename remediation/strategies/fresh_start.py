@@ -1,4 +1,4 @@
-"""Recovery by a fresh start: a hand-off summary, the ledger, and what must not be lost."""
+"""The fresh start: one handover replaces the conversation, and what must not be lost stays beside it."""
 
 from dataclasses import replace
 
@@ -29,25 +29,25 @@ from remediation.strategies.stand_ins import (
 from remediation.text.marks import disarm
 from remediation.text.reading import without_fenced
 
-AIM_SHARE = 2  # a fresh start aims at the limit divided by this, priority 1 included
-SMALLEST_HANDOVER = 40  # tokens; less cannot hand anything over
-TASK_CHARS = 200  # of the newest message, which stands in full as well
-TASK_SHARE = 3  # of the room: what the request that began the work may take, beyond as many characters
+AIM_SHARE = 2  # a fresh start aims at the limit divided by this, units of priority 1 included
+SMALLEST_HANDOVER = 40  # tokens; a shorter one cannot hand anything over
+TASK_CHARS = 200  # of the newest message in a handover; the message itself stands in full
+TASK_SHARE = 3  # the first request may take the handover's room divided by this, or TASK_CHARS if that is more
 
 
 def start_fresh(units: Units, toolbox: Toolbox, limit: int, opening: str = HANDOVER_OPENING) -> Rewritten:
-    """Start afresh because of a person, a milestone, a loop or repeated over-hits; see ``recover``. ``opening``
-    says why, such as the rendered prompt ``milestone``.
+    """Start afresh at the wish of a person, at a milestone, after a loop or after repeated over-hits; see ``recover``.
+
+    The handover begins with the ``opening``, which says why.
     """
     return recover(Attempt(units, limit, toolbox.clock()), toolbox, opening)
 
 
 def recover(attempt: Attempt, toolbox: Toolbox, opening: str = HANDOVER_OPENING) -> Rewritten:
-    """Put one handover of priority 1 in place of all but system prompts, pinned units and the newest user
-    message.
+    """Replace the conversation by one handover of priority 1.
 
-    Units of priority 1 stay too while they fit half the limit, and so does an exchange of tools under way (the
-    newest unit).
+    System prompts, pinned units and the newest user message stay. If they fit into half of the limit, so do units of
+    priority 1, the newest failure, and the newest unit if it is a tool call.
     """
     attempt = replace(attempt, recovered=True)
     limit = attempt.limit
@@ -95,7 +95,7 @@ def _handover(units: Units, kept: set[int], room: int, toolbox: Toolbox, opening
 
 
 def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
-    """Say what the agent is to go on with: the newest message, or the first request where that goes."""
+    """Return the task that the agent is to go on with: the newest message, and the first request if that goes."""
     newest = _shorten(task_of(units), TASK_CHARS)
     first = _first_request(units, kept)
     if not first:
@@ -108,13 +108,16 @@ def _task(units: Units, kept: set[int], room: int, toolbox: Toolbox) -> str:
 
 
 def _shorten(text: str, chars: int) -> str:
-    """Return a text in one line, without code in fences, cut between words where it is longer."""
+    """Return a text in one line without fenced code. If it is longer than ``chars``, it is cut between words."""
     line = disarm(" ".join(" ".join(without_fenced(text.splitlines())).split() or text.split()))
     return line if len(line) <= chars else f"{line[:chars].rpartition(' ')[0] or line[:chars]} …"
 
 
 def _first_request(units: Units, kept: set[int]) -> str:
-    """Return the first request, unless it stays anyway or has gone: what stands for earlier turns tells so."""
+    """Return the request that the work began with; empty if it stays in the view, or went in an earlier rewrite.
+
+    An earlier handover tells it. Otherwise it is the first message, unless a stand-in replaces turns before that.
+    """
     first = first_user(units)
     for unit in units[: max(0, first)]:
         if unit.kind is UnitKind.SUMMARY and TASK_BEGAN in unit.text:
@@ -126,7 +129,7 @@ def _first_request(units: Units, kept: set[int]) -> str:
 
 
 def _in_order(units: Units, kept: set[int], handover: Unit) -> Units:
-    """Return system prompts, the handover, then whatever else is kept, in its order."""
+    """Return the system prompts, the handover, and then the other units that are kept."""
     stay = those(units, kept)
     system = [unit for unit in stay if unit.role is UnitRole.SYSTEM]
     return (*system, handover, *(unit for unit in stay if unit.role is not UnitRole.SYSTEM))

@@ -1,4 +1,8 @@
-"""The hand-off summary of units that go: asked for, judged, repaired once, else made by rule."""
+"""The hand-off: an account in place of the units that a rewrite removes.
+
+If there is a model, it is asked for a summary, and once more if that lacks too much. If it has no usable one, sentences
+are chosen by rule.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -25,17 +29,17 @@ from remediation.text.marks import BY_RULE, SPEAKERS, disarm, fenced
 from remediation.text.secret_masking import redact
 from remediation.text.summaries import summary_problem, without_reasoning, without_role_play
 
-REMOVED_SHARE = 5  # a summary gets the tokens of what it stands for divided by this, while there is room
-FEWEST_TOKENS, MOST_TOKENS = 300, 2_000
-SMALLEST_ROOM = 24  # tokens; less says nothing
+# A model is asked for the tokens of the removed units divided by the first, but at least and at most for the others.
+REMOVED_SHARE, FEWEST_TOKENS, MOST_TOKENS = 5, 300, 2_000
+SMALLEST_ROOM = 24  # tokens; a shorter account says nothing
 RESULT_HEAD, RESULT_TAIL = 900, 500  # characters of a tool's result that the summariser reads
-ARGUMENTS_CHARS = 300
-TASK_CHARS = 600
-MOST_REPAIRS = 24  # missing statements that are named
-FEWEST_WORTH_ASKING = 2  # what is missing beyond this is asked for once
-PROMPT_OVERHEAD = 900  # tokens of instructions and frame, rounded up
-ANSWER_PERCENT = 25  # of the summariser's window, left for its answer
-PEOPLE_SHARE = 5  # people's messages stay whole within the limit divided by this
+ARGUMENTS_CHARS = 300  # of a call's arguments that the summariser reads
+TASK_CHARS = 600  # of the newest task that the summariser reads
+FEWEST_WORTH_ASKING = 2  # from so many missing statements on, the model is asked once more
+MOST_REPAIRS = 24  # missing statements that it is told
+PROMPT_OVERHEAD = 900  # tokens of a request's instructions and frame, rounded up
+ANSWER_PERCENT = 25  # of the summariser's window that is left for its answer
+PEOPLE_SHARE = 5  # an account by rule has people's messages whole if they fit into the limit divided by this
 
 Item = TypeVar("Item")
 
@@ -47,8 +51,7 @@ BESIDE = (
 
 @dataclass(frozen=True, slots=True)
 class HandOff:
-    """``text`` is empty where nothing was worth saying. ``note`` tells what happened to a model's
-    summary, for the record."""
+    """An account, and for the record how it was made. ``text`` is empty if there is nothing to say."""
 
     text: str
     note: str = ""
@@ -58,20 +61,20 @@ class HandOff:
 def hand_off(
     gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int = 0, most: int = 0
 ) -> HandOff:
-    """Write at most ``room`` tokens in place of ``gone``, beside ``remaining``; a model's good summary may take
-    ``most``.
+    """Write an account of the units that are ``gone``, beside those ``remaining``.
 
-    A model writes it where there is one. It must hold what people and the agent said: if something is missing,
-    the model is told once, and the ledger takes the rest. Where its text cannot be used, sentences chosen by rule
-    take its place.
+    A model's good summary may have ``most`` tokens, an account by rule ``room``. In the latter, people's messages stay
+    whole if all of them fit into ``people_room`` tokens.
     """
     written = by_model(gone, remaining, max(room, most), toolbox)
     return written if written.by_model else by_rule(gone, remaining, room, toolbox, people_room, written.note)
 
 
 def handed_over(units: Units, stays: set[int], aim: int, toolbox: Toolbox, limit: int, opening: str = "") -> Units:
-    """Return the units that stay and, where the first of the others stood, one hand-off of these within ``aim`` tokens
-    for all. It follows the lines of an ``opening``, which stand there in any case.
+    """Return the units that stay, with one account in place of the others, in ``aim`` tokens together.
+
+    The account stands where the first of the others stood. The lines of an ``opening`` come before it, and stand there
+    even if there is no account.
     """
     gone = tuple(unit for unit in without(units, stays) if not is_ledger(unit))
     beside = tokens_at(units, stays) + heading_tokens(gone, toolbox, opening)
@@ -81,7 +84,10 @@ def handed_over(units: Units, stays: set[int], aim: int, toolbox: Toolbox, limit
 
 
 def summarised(units: Units, stays: set[int], text: str, toolbox: Toolbox, opening: str = "") -> Units:
-    """Return the units that stay, and the summary of the others, ledgers apart, where the first of them stood."""
+    """Return the units that stay, with ``text`` as the account of the others where the first of them stood.
+
+    Without an ``opening`` there is no account if it would be no smaller than the units. Ledgers are not accounted for.
+    """
     gone = tuple(unit for unit in without(units, stays) if not is_ledger(unit))
     words = f"{opening}{summary_heading(gone)}{text}" if text else opening.strip()
     unit = stand_in(UnitKind.SUMMARY, words, gone, toolbox, units)
@@ -92,8 +98,9 @@ def summarised(units: Units, stays: set[int], text: str, toolbox: Toolbox, openi
 
 
 def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> HandOff:
-    """Return a model's good summary, or its best sentences where it is longer than ``most``; no text and the cause if
-    there is one.
+    """Return a model's good summary, or its best sentences if it has more than ``most`` tokens.
+
+    If there is none, the text is empty and the note says why, unless no model was asked.
     """
     if toolbox.summarise is write_nothing or most < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
@@ -104,7 +111,7 @@ def by_model(gone: Units, remaining: Units, most: int, toolbox: Toolbox) -> Hand
 
 
 def by_rule(gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_room: int, cause: str) -> HandOff:
-    """Choose sentences to stand in place of ``gone``. ``cause`` says why no model's summary stands there."""
+    """Return sentences chosen from the units. ``cause`` says why a model's summary could not be used."""
     if room < SMALLEST_ROOM or not any(map(own_text, gone)):
         return HandOff("")
     chosen = digest(gone, room, toolbox, people_room, remaining) or _beginning(gone, room, text_counter(toolbox))
@@ -112,7 +119,7 @@ def by_rule(gone: Units, remaining: Units, room: int, toolbox: Toolbox, people_r
 
 
 def _beginning(gone: Units, room: int, count: Callable[[str], int]) -> str:
-    """Begin what a person said last, or else the agent, where no sentence fits whole."""
+    """Return the beginning of what a person said last, or else the agent, for a room in which no sentence fits."""
     if not (said := said_in(gone)):
         return ""
     last = next((one for one in reversed(said) if one.role == Role.USER), said[-1])
@@ -122,7 +129,7 @@ def _beginning(gone: Units, room: int, count: Callable[[str], int]) -> str:
 
 
 def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tuple[str, str]:
-    """Ask for a summary. Returns a model's summary and a note, or no summary and the cause."""
+    """Ask the model for a summary. Return it with a note, or an empty text with the reason."""
     asked = min(room, max(FEWEST_TOKENS, min(MOST_TOKENS, total_tokens(gone) // REMOVED_SHARE)))
     judge: _Judge | None = None
     summary = _earlier(gone) or "none"
@@ -135,15 +142,13 @@ def _ask_model(gone: Units, remaining: Units, room: int, toolbox: Toolbox) -> tu
         summary = judge.usable(written)
         if cause := judge.problem(summary or written):
             return "", cause
-    if judge is None or len(requests) > 1:  # people wait for each call: what is missing goes to the ledger
+    if judge is None or len(requests) > 1:  # people wait for each call, so a long summary is not repaired
         return summary, ""
     return _repair(summary, judge, remaining, asked, toolbox)
 
 
 class _Judge:
-    """What a summary has to say, and what is wrong with one. It is slow to make, so it is made once the model has
-    answered.
-    """
+    """The judge of a model's summaries. It reads all that the summary stands for, which is slow, so it is made late."""
 
     def __init__(self, gone: Units, toolbox: Toolbox) -> None:
         self.required = required_of(said_in(gone))
@@ -151,9 +156,11 @@ class _Judge:
         self._known, self._count = Shown(self._original), text_counter(toolbox)
 
     def usable(self, written: str) -> str:
+        """Return what a model wrote without its reasoning, secrets, our marks, and turns that it made up."""
         return without_role_play(redact(disarm(without_reasoning(written))), self._original)
 
     def problem(self, summary: str) -> str:
+        """Say why the summary must not be used; empty if it may be."""
         about = is_about(summary, self._known, self.required)
         is_faithful = bool(self.required) and about and len(stems_of(summary)) >= FEWEST_TELLING
         most = self._count(self._original)
@@ -163,7 +170,10 @@ class _Judge:
 
 
 def _repair(summary: str, judge: _Judge, remaining: Units, asked: int, toolbox: Toolbox) -> tuple[str, str]:
-    """Ask once more for a summary that lacks too much, and return the better of both."""
+    """Ask once more if the summary lacks too much. Return the better of both, with a note.
+
+    What still lacks then is left to the ledger.
+    """
     beside = text_of(remaining)
     missing = missing_from(Shown(f"{summary}\n{beside}"), judge.required)
     if len(missing) < FEWEST_WORTH_ASKING:
@@ -183,13 +193,13 @@ def _repair_request(summary: str, missing: Sequence[Required], toolbox: Toolbox)
     return f"{render(toolbox.prompt('summary_repair'), missing=lines)}\n\nYour summary:\n{summary}"
 
 
-# -- what the summariser reads ----------------------------------------------------------------------------------------
+# -- What the summariser reads -----------------------------------------------------------------------------------------
 
 EARLIER_MARK = "\0earlier summary\0"
 
 
 def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[str]:
-    """Write one request per model call that fits the summariser's window; later ones revise the summary."""
+    """Yield requests that fit the summariser's window. Each asks to revise the summary that came of the one before."""
     entries, count = [entry for unit in gone for entry in entries_of(unit)], text_counter(toolbox)
     parts = [entries]
     if window := toolbox.summariser_window or (toolbox.assistant and toolbox.assistant.window()):
@@ -207,7 +217,7 @@ def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[st
 
 
 def in_parts(items: Sequence[tuple[Item, int]], room: int) -> list[list[Item]]:
-    """Split items, each beside its tokens, into parts that take at most ``room``; a larger item is one by itself."""
+    """Divide items, each given with its tokens, into parts of at most ``room`` tokens. A larger one stands alone."""
     parts: list[list[Item]] = []
     left = 0
     for item, tokens in items:
@@ -220,7 +230,7 @@ def in_parts(items: Sequence[tuple[Item, int]], room: int) -> list[list[Item]]:
 
 
 def entries_of(unit: Unit) -> Iterator[str]:
-    """Return the unit as a summariser reads it: turn, speaker, and of a tool's result its beginning and end."""
+    """Yield the unit's messages as a summariser reads them: with turn and speaker, long results cut in the middle."""
     if is_ledger(unit) or unit.kind in STAND_INS:
         return
     names = {call.id: call.name for message in unit.messages for call in message.tool_calls}

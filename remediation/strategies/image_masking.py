@@ -1,4 +1,4 @@
-"""Masking of images, which give way before words: a line says which image it was and how to get it back."""
+"""Masking of images, which go before any words: a line says which image it was and how to get it back."""
 
 from dataclasses import replace
 
@@ -11,7 +11,7 @@ GET_BACK = "The user can see it in the dialog; ask for it to be attached again i
 
 
 def mask_old_images(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
-    """Mask images, oldest first, until ``target_tokens`` is reached."""
+    """Mask images, oldest first, until the units fit into ``target_tokens``."""
     return shorten_oldest(units, target_tokens, lambda unit: _mask(unit, toolbox))
 
 

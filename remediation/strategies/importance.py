@@ -33,17 +33,17 @@ TARGET_PERCENT = 80  # of the limit, as docs/spec.md has it
 DEFAULT_LIMIT = 100_000  # tokens, for a model that neither the catalog nor the table knows
 LIMITS_BY_NAME = {"gemini-2.5-flash": 1_000_000, "claude-4-5": 200_000, "gpt-5": 128_000}  # tokens
 COUNTS_TOKENS = 40  # of the line of counts, rounded up
-# Of what is free beside what must stay. With 0.8 the twelve dialogs lose 7 less, but failures that 200 messages report
-# are no longer in sight as they were said, nor with 0.6 (tests/flows/test_retention.py); 0.25: lost +17.
+# The account's share of the room that is left beside what must stay. With 0.8 the twelve dialogs lose 7 less, but with
+# 0.6 already, failures among 200 messages are not kept word for word (tests/flows/test_retention.py). 0.25: lost +17
 HAND_OFF_SHARE = 0.5
-# The same where no tool was called; 0.35: canaries -71, 0.8: LoCoMo +4, BFCL +2, and one more call of the model where
-# what goes no longer fits into one.
+# The same if no tool was called. 0.35: canaries -71, 0.8: LoCoMo +4, BFCL +2, and one more call of the model if what
+# goes does not fit into one.
 TALK_SHARE = 0.7
-# Of the free room, which constraints and failures may fill before the scores decide. 37: canaries -12, LoCoMo +14,
-# 100: lost -3.
+# The part of the free room that constraints and failures may fill before the scores decide. 37: canaries -12,
+# LoCoMo +14, 100: lost -3.
 RESCUED_PERCENT = 75
 
-# Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
+# These words are looked up in lower-cased text. They are no patterns, so each search is linear, whatever the text is.
 OPERATION_WORDS = ("tool", "function call", "operation", "execut", "command")
 CONSTRAINT_WORDS = (
     "never ",
@@ -58,7 +58,7 @@ CONSTRAINT_WORDS = (
 
 
 class Score(NamedTuple):
-    """One unit's points by cause, so that a preview can say why it goes."""
+    """One unit's points by their causes, which a preview shows."""
 
     recency: float
     role: float
@@ -71,14 +71,14 @@ class Score(NamedTuple):
 
 
 class Pruned(NamedTuple):
-    """``failure`` says why even the indispensable units do not fit; then ``kept`` holds just those."""
+    """The units that pruning keeps. If not even indispensable ones fit, ``kept`` has these and ``failure`` says so."""
 
     kept: Units
     failure: str = ""
 
 
 def limit_by_name(model_name: str) -> int:
-    """Return the limit of a model that the catalog does not know, by the beginning of its name."""
+    """Return the limit, in tokens, of a model that the catalog does not know, by the beginning of its name."""
     name = model_name.lower()
     return next((limit for prefix, limit in LIMITS_BY_NAME.items() if name.startswith(prefix)), DEFAULT_LIMIT)
 
@@ -89,7 +89,7 @@ def score_parts(unit: Unit, index: int, total: int, weights: Weights) -> Score:
 
 
 class _Reading(NamedTuple):
-    """A reading of a unit's text, made once for score and urgency: reading is most of the work of pruning."""
+    """What pruning looks for in a unit's text. It is read once for score and urgency, since reading takes most time."""
 
     fails: bool
     operates: bool
@@ -120,10 +120,10 @@ def _points(unit: Unit, reading: _Reading, index: int, total: int, weights: Weig
 
 
 def prune(units: Units, max_tokens: int, weights: Weights) -> Pruned:
-    """Keep what must stay, then the best-scored units that fit into ``max_tokens``, in their order.
+    """Keep what must stay, and the units with the best scores that fit into ``max_tokens``.
 
-    User constraints and failures that fit are chosen before the scores decide, within three quarters of the free room:
-    the score alone would drop an old "never push" for a newer pleasantry.
+    Constraints of people and failures come before the scores, as far as they fit into RESCUED_PERCENT of the free room:
+    by scores alone, a newer pleasantry would take the place of an old "never push".
     """
     if total_tokens(units) <= max_tokens:
         return Pruned(units)
@@ -136,12 +136,12 @@ def prune(units: Units, max_tokens: int, weights: Weights) -> Pruned:
 
 
 def indispensable(units: Units) -> set[int]:
-    """Return the indices of what stands in any case, and of the newest unit."""
+    """Return the indices of the newest unit and of those that no rewrite may take away."""
     return standing(units) | ({len(units) - 1} - {-1})
 
 
 def _best_fitting(units: Units, kept: set[int], room: int, weights: Weights) -> set[int]:
-    """Choose the best exchanges that fit. A question and its answer are one, rated by the better of their scores."""
+    """Return the indices of the best exchanges that fit. An exchange has the best score of its units."""
     readings = {index: _read(unit, weights) for index, unit in enumerate(units) if index not in kept}
     scores = {
         index: _points(units[index], reading, index, len(units), weights).total for index, reading in readings.items()
@@ -150,7 +150,7 @@ def _best_fitting(units: Units, kept: set[int], room: int, weights: Weights) -> 
     ranked = sorted(filter(None, groups), key=lambda group: (-max(scores[i] for i in group), -group[-1]))
 
     def urgency(group: Sequence[int]) -> int:
-        """Rank what failed, which is small, before constraints, and these before what speaks of failures."""
+        """Rank calls that failed, which are short, before constraints, and these before what mentions failures."""
         return min(0 if units[i].failed else 1 if readings[i].forbids else 2 if readings[i].fails else 3 for i in group)
 
     urgent = [
@@ -164,12 +164,12 @@ def _best_fitting(units: Units, kept: set[int], room: int, weights: Weights) -> 
 
 
 def _is_core(unit: Unit, reading: _Reading) -> bool:
-    """Check whether a unit makes its exchange worth rescuing, or asks in it: a long answer beside it may go."""
+    """Check whether a unit of an urgent exchange is rescued: its question, or what is urgent in it and not long."""
     return unit.role is UnitRole.USER or unit.failed or reading.forbids or (reading.fails and not reading.is_long)
 
 
 def _fitting(units: Units, ranked: Iterable[list[int]], room: int) -> set[int]:
-    """Return the exchanges that fit into ``room`` when tried one after the other."""
+    """Return the indices of the groups that fit into ``room`` tokens, tried one after the other."""
     chosen: set[int] = set()
     for group in ranked:
         size = tokens_at(units, group)
@@ -180,10 +180,10 @@ def _fitting(units: Units, ranked: Iterable[list[int]], room: int) -> set[int]:
 
 
 def describe(units: Sequence[Unit]) -> str:
-    """Write "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls".
+    """Return a line such as "Previous 50 turns: 25 user messages, 25 model responses, 10 tool calls".
 
-    Turns are user messages and model responses that say something; a bare tool call counts as a tool call only.
-    The numbers of an earlier such line are added.
+    Turns are user messages and model responses; a tool call without a text is none. The numbers of an earlier such line
+    are added.
     """
     users, responses, calls = (sum(column) for column in zip((0, 0, 0), *map(_count_kinds, units), strict=True))
     return (
@@ -214,9 +214,9 @@ def _number(amount: int, noun: str) -> str:
 
 
 def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
-    """Rewrite down to ``target_tokens``: old tool output first, then whole exchanges, the least important first.
+    """Rewrite down to ``target_tokens``: mask old tool output, then remove exchanges, the least important first.
 
-    One line of counts, a hand-off summary and the key facts stand for what goes.
+    A line of counts, an account and the ledger stand for what goes.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
     if total_tokens(units) <= target_tokens:
@@ -241,7 +241,7 @@ def retain(units: Units, limit: int, target_tokens: int, weights: Weights, toolb
 
 
 def with_account(units: Units, kept: Units, room: int, toolbox: Toolbox, limit: int) -> Units:
-    """Put one line of counts (earlier ones included) and the hand-off where the first removed unit stood."""
+    """Return the units that are ``kept``, with a line of counts and an account where the first of the others stood."""
     standing_now = {unit.id: unit for unit in kept}
     stays = {index for index, unit in enumerate(units) if unit.id in standing_now}
     counts = describe([unit for unit in units if unit.id not in standing_now and not is_ledger(unit)])
@@ -250,7 +250,7 @@ def with_account(units: Units, kept: Units, room: int, toolbox: Toolbox, limit: 
 
 
 def remove(units: Units, limit: int, target_tokens: int, weights: Weights, toolbox: Toolbox) -> Rewritten:
-    """Prune down to ``target_tokens`` and write nothing: what an earlier rewrite left of others stays if it fits."""
+    """Prune down to ``target_tokens`` and write no account. Accounts of earlier rewrites stay if they fit."""
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
     if total_tokens(units) <= target_tokens:
         return _nothing_to_prune(attempt, toolbox)
@@ -279,5 +279,5 @@ def _nothing_to_prune(attempt: Attempt, toolbox: Toolbox) -> Rewritten:
 
 
 def _is_account(unit: Unit) -> bool:
-    """Recognise a ledger or a line of counts, which each rewrite writes anew."""
+    """Check for a ledger or an account with a line of counts, both of which each rewrite writes anew."""
     return is_ledger(unit) or _earlier_counts(unit) is not None

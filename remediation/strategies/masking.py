@@ -1,4 +1,4 @@
-"""Masking, the cheapest loss: one line for an old tool output, with its size and how to read it again."""
+"""Masking of old tool output, the cheapest loss: a line says how long it was and how to read it again."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -19,27 +19,27 @@ from remediation.text.marks import disarm
 OPENING = "[Result of "
 LEFT_OUT = "[Left out of this one request, to make room.]"
 LEFT_OUT_MESSAGES = "[Earlier messages are left out of this one request, to make room.]"
-FRESH_UNITS = 3  # the newest units, whose tool output and images are still being worked with
-SMALLEST_RESULT = 60  # tokens; the line that would stand for less is not much shorter
-LONG_ARGUMENT = 240  # characters, from which an old call's argument is cut
-ARGUMENT_HEAD = 80
+FRESH_UNITS = 3  # the newest units, which keep their tool output and images, since the agent works with them
+SMALLEST_RESULT = 60  # tokens; the line would not be much shorter than a smaller result
+LONG_ARGUMENT = 240  # characters; a longer argument of an old call is cut
+ARGUMENT_HEAD = 80  # characters of it that stay
 
 
 def mask_old_output(units: Units, target_tokens: int, toolbox: Toolbox) -> Units:
-    """Mask tool results, oldest first, until ``target_tokens`` is reached."""
+    """Mask tool results, oldest first, until the units fit into ``target_tokens``."""
     if not has_calls(units):
         return units
     return shorten_oldest(units, target_tokens, lambda unit: mask(unit, toolbox))
 
 
 def shorten_oldest(units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
-    """Shorten units, oldest first, until ``target_tokens`` is reached. The newest ``FRESH_UNITS`` stay."""
+    """Shorten units, oldest first, until all fit into ``target_tokens``. The newest FRESH_UNITS stay."""
     old = [index for index in touchable(units) if index < len(units) - FRESH_UNITS]
     return shorten_in(old, units, target_tokens, shorten)
 
 
 def shorten_in(order: Sequence[int], units: Units, target_tokens: int, shorten: Callable[[Unit], Unit]) -> Units:
-    """Shorten the units at these places, in this order, until ``target_tokens`` is reached."""
+    """Shorten the units at these indices, in this order, until all units fit into ``target_tokens``."""
     result, excess = list(units), total_tokens(units) - target_tokens
     for index in order:
         if excess <= 0:
@@ -50,9 +50,7 @@ def shorten_in(order: Sequence[int], units: Units, target_tokens: int, shorten: 
 
 
 def mask(unit: Unit, toolbox: Toolbox) -> Unit:
-    """Mask the unit's results and cut its long arguments, unless that gains nothing. The ledger tells what values the
-    results held.
-    """
+    """Return the unit with masked results and short arguments, or as it was if that gains nothing."""
     if unit.role is not UnitRole.TOOL:
         return unit
     count = text_counter(toolbox)
@@ -67,15 +65,16 @@ def mask(unit: Unit, toolbox: Toolbox) -> Unit:
 
 
 def with_messages(unit: Unit, messages: Iterable[Message], toolbox: Toolbox) -> Unit:
-    """Return the unit with other messages, or as it was where they take as many tokens."""
+    """Return the unit with other messages, or as it was if they take no fewer tokens."""
     other = tuple(messages)
     return min(unit, replace(unit, messages=other, est_tokens=toolbox.count(other)), key=attrgetter("est_tokens"))
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """The part of a view that one request leaves out, by the indices of its units: results behind a mark, and whole
-    units. ``messages`` is how many the whole view has.
+    """What one request leaves out of a view, by the indices of its units: only the ``results``, or whole ``units``.
+
+    ``messages`` is the number of messages that the whole view has.
     """
 
     results: tuple[int, ...] = ()
@@ -87,9 +86,11 @@ ALL_SHOWN = LeftOut()
 
 
 def to_leave_out(units: Units, counted: Units, excess: int, count: Callable[[Sequence[Message]], int]) -> LeftOut:
-    """Choose what one request leaves out to be ``excess`` tokens smaller: the results of old calls first, then the
-    oldest messages, then both of the newest ``FRESH_UNITS``. System prompts and pinned units stay, but for a message
-    that leaves no room beside them all: it is there again in the next request. ``counted`` has the units' sizes.
+    """Choose what one request leaves out so that it is ``excess`` tokens smaller. ``counted`` has the units' sizes.
+
+    The results of old calls go first, then the oldest units, then the same of the newest FRESH_UNITS. System prompts,
+    pinned units and the newest message stay. Only if all else does not suffice, people's messages among these go; they
+    are there again in the next request.
     """
     stays, results, gone = standing(units), set[int](), set[int]()
     sizes = {index: unit.est_tokens for index, unit in enumerate(counted) if index not in stays}
@@ -114,7 +115,7 @@ def to_leave_out(units: Units, counted: Units, excess: int, count: Callable[[Seq
 
 
 def without(units: Units, left_out: LeftOut) -> Units:
-    """Return the units with marks in place of what is left out."""
+    """Return the units of one request, with marks in place of what it leaves out."""
     results, gone = frozenset(left_out.results), frozenset(left_out.units)
     kept = list[Unit]()
     for index, unit in enumerate(units):
@@ -144,7 +145,10 @@ def _masked_result(message: Message, name: str, unit: Unit, count: Callable[[str
 
 
 def values_of_results(units: Units, toolbox: Toolbox, known: Shown) -> Iterator[Result]:
-    """Return the values that only results among ``units`` hold. The ledger has those of results masked before."""
+    """Yield the tools' results among ``units``, each with a function that lists its values which are not ``known``.
+
+    Results of code have none. Those of masked results are in the ledger since they were masked.
+    """
     count = text_counter(toolbox)
     for unit in units:
         calls = {call.id: call for message in unit.messages for call in message.tool_calls}
@@ -157,18 +161,19 @@ def values_of_results(units: Units, toolbox: Toolbox, known: Shown) -> Iterator[
 
 
 def _heading(call: ToolCall) -> str:
-    """Return a call in few words: `search_flight(JFK, SEA)`."""
+    """Return a call in short, such as `search_flight(JFK, SEA)`."""
     return f"{call.name}({disarm(arguments_in_short(call.arguments))})"
 
 
 def where_it_is(source: Sequence[int]) -> str:
+    """Tell the agent which tools show it the text of these turns."""
     if not source:
         return "search_archive finds it"
     return f"search_archive and read_archive show it (turn {source[-1]})"
 
 
 def with_short_arguments(message: Message) -> Message:
-    """Return an old call without the long texts in its arguments and without the reasoning that led to it."""
+    """Return a call with the long texts in its arguments cut. If any was, the reasoning before the call goes too."""
     calls = tuple(_short_call(call) for call in message.tool_calls)
     return replace(message, tool_calls=calls, provider_items=()) if calls != message.tool_calls else message
 

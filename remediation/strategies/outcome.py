@@ -1,4 +1,4 @@
-"""The outcome of a strategy, and the units that a strategy may touch at all."""
+"""The outcome of a strategy, and questions about units that all strategies ask, such as which of them must stay."""
 
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from remediation.context import STAND_INS, Unit, UnitKind, UnitRole, Units, total_tokens
 
 LEDGER_PREFIX = "ledger-"  # of the id of the unit that holds the key facts
-FAILURE_SHARE = 8  # the newest failure stays if it takes at most the whole divided by this
-# Plain words looked up in lower-cased text: each search is linear, whatever the text holds.
+FAILURE_SHARE = 8  # the newest failure must stay if it takes at most the size of all units divided by this
+# These words are looked up in lower-cased text. They are no patterns, so each search is linear, whatever the text is.
 FAILURE_WORDS = (
     "error",
     "exception",
@@ -25,10 +25,10 @@ FAILURE_WORDS = (
 
 @dataclass(frozen=True, slots=True)
 class StrategyOutcome:
-    """The units after a strategy, its progress kept even where the target was not reached.
+    """The units that a strategy leaves, even if it misses its target, and a note on what it did.
 
-    ``fresh_start`` says that only a fresh start can help: everything is relevant. ``excess`` are the tokens that a
-    model's good summary takes beyond the target: nothing else is to go for them.
+    With ``fresh_start`` only a fresh start can help, since everything is relevant. ``excess`` are the tokens by which a
+    model's good summary misses the target: no other unit is to go for them.
     """
 
     units: Units
@@ -38,11 +38,12 @@ class StrategyOutcome:
 
 
 def has_calls(units: Sequence[Unit]) -> bool:
-    """Check whether a tool was called. Where none was, all is talk: it is weighed by other words, and quoted."""
+    """Check whether a tool was called. A view without calls is talk, for which some rules differ."""
     return any(unit.role is UnitRole.TOOL for unit in units)
 
 
 def mentions(lowered: str, words: Collection[str]) -> bool:
+    """Check whether a text in lower case holds one of these words, also as a part of a longer word."""
     return any(map(lowered.__contains__, words))
 
 
@@ -57,8 +58,8 @@ def is_ledger(unit: Unit) -> bool:
 def touchable(units: Units) -> list[int]:
     """Return the indices of units that a strategy may change or remove, oldest first.
 
-    System prompts, pinned units, priority 1, the ledger, the newest unit, the newest failure and the newest user
-    message always stay word for word.
+    It may not touch system prompts, pinned units, units of priority 1, the ledger, the newest unit, the newest failure
+    and the newest user message.
     """
     stays = standing(units) | {newest_failure(units)}
     return [
@@ -67,15 +68,16 @@ def touchable(units: Units) -> list[int]:
 
 
 def standing(units: Units) -> set[int]:
-    """The indices of what no rewrite may change or take away: system prompts,
-    pinned units and the newest user message."""
+    """Return the indices of system prompts, pinned units and the newest user message, which no rewrite may touch."""
     newest = newest_user(units)
     return {index for index, unit in enumerate(units) if unit.role is UnitRole.SYSTEM or unit.pinned or index == newest}
 
 
 def newest_failure(units: Units) -> int:
-    """Return the index of the newest call that failed and that the same call has not mended since: whoever works on
-    needs it with its arguments and its outcome. It is -1 without one, and for one that is too large to stay.
+    """Return the index of the newest call that failed, unless the same call succeeded later.
+
+    The agent needs it with its arguments and its result to go on. The index is -1 if there is none, or if it takes too
+    many tokens to stay.
     """
     mended: set[tuple[str, str]] = set()
     for index in reversed(range(len(units))):
@@ -89,6 +91,7 @@ def newest_failure(units: Units) -> int:
 
 
 def standing_tokens(units: Units) -> int:
+    """Return the size of the units that no rewrite may touch."""
     return tokens_at(units, standing(units))
 
 
@@ -97,8 +100,10 @@ def tokens_at(units: Units, indices: Iterable[int]) -> int:
 
 
 def with_newest(units: Units, kept: set[int], candidates: Iterable[int], room: int, skip: bool = False) -> set[int]:
-    """Return ``kept`` and the last candidates that fit beside it into ``room`` tokens, up to the first that does not
-    unless ``skip`` is set. A ledger is none, since each rewrite writes it anew, nor is an index below 0.
+    """Return the indices ``kept``, and those of the last candidates that fit beside them into ``room`` tokens.
+
+    The first that does not fit ends the search, or with ``skip`` is skipped. Ledgers, which each rewrite writes anew,
+    and negative indices are no candidates.
     """
     chosen, left = set(kept), room - tokens_at(units, kept)
     open_to_choice = [i for i in candidates if i >= 0 and i not in kept and not is_ledger(units[i])]
@@ -112,7 +117,7 @@ def with_newest(units: Units, kept: set[int], candidates: Iterable[int], room: i
 
 
 def is_question(unit: Unit) -> bool:
-    """Check for what a person said."""
+    """Check for a person's message."""
     return unit.role is UnitRole.USER and unit.kind not in STAND_INS
 
 
@@ -125,7 +130,7 @@ def first_user(units: Units) -> int:
 
 
 def task_of(units: Units) -> str:
-    """Return a query for what the dialog is about now: its newest user message, followed by its first."""
+    """Return the newest user message and the first one. Together they say what the dialog is about now."""
     said = [unit.text for unit in units if is_question(unit)]
     return "\n".join(said[-1:] + said[:-1][:1])
 

@@ -1,7 +1,7 @@
-"""Autocompaction's pruning agent, as far as it is rules: the prompt, reading the reply, applying it, and the fallback.
+"""Compaction by a pruning agent, a model that shortens the conversation, and the fallback where its reply is no use.
 
-A model writes the reply, so nothing in it is trusted: what must stay is kept whatever the reply says, every text passes
-the gates that need no model, and the key facts of what goes are carried in the ledger.
+The reply is not trusted. What must stay does so whatever the reply says, its texts are judged by rule before they are
+used, and the ledger carries key facts of what goes.
 """
 
 import json
@@ -32,34 +32,37 @@ from remediation.text.secret_masking import redact
 from remediation.text.summaries import summary_problem
 
 PRUNING = "pruning"  # the prompt's name
-TASK_CHARS = 600  # of the task, and of what earlier parts removed, that a prompt shows
-RECENT_UNITS = 5  # kept as they are; the fallback keeps as many
-FEWEST_RECENT_UNITS = 3  # when five do not fit into half the limit
+TASK_CHARS = 600  # of the task, and of what was removed from earlier parts, that a prompt shows
+RECENT_UNITS = 5  # newest units that stay as they are
+FEWEST_RECENT_UNITS = 3  # the same if five exceed half of the limit or the target
 MAX_REPLY_CHARS = 2_000_000
-PROMPT_OVERHEAD_TOKENS = 600  # instructions, task and fence, rounded up
-UNIT_OVERHEAD_TOKENS = 18  # the JSON around each unit
-MARGIN_PERCENT = 10  # of the pruner's window: what an estimate may be off by
-MOST_CALLS = 2  # of the pruning agent for one rewrite; what needs more is rewritten by rule
+PROMPT_OVERHEAD_TOKENS = 600  # of instructions, task and fence, rounded up
+UNIT_OVERHEAD_TOKENS = 18  # of the JSON around each unit
+MARGIN_PERCENT = 10  # of the pruning agent's window, by which an estimate may be too low
+MOST_CALLS = 2  # of the pruning agent for one rewrite, since people wait for each
 
 
 class PrunedEntry(NamedTuple):
-    """``content`` of ``None`` keeps the unit as it is."""
+    """A unit that the reply keeps, with its new text. ``content`` is None if the unit stays as it is."""
 
     id: str
     content: str | None
 
 
 class PrunedReply(NamedTuple):
+    """The pruning agent's reply: what it keeps, and its summary of what it removed."""
+
     entries: tuple[PrunedEntry, ...]
     summary: str
 
 
 class PruningFailed(Exception):
-    """Raised, with the reason, when the pruning agent's answer cannot be used; the fallback goes on."""
+    """The pruning agent's answer cannot be used, for the reason given. The fallback takes its place."""
 
 
 def ask_to_prune(units: Units, task: str, aim: int, window: int, toolbox: Toolbox, assistant: Assistant) -> PrunedReply:
-    """Have the pruning agent shorten ``units`` to ``aim`` tokens, in as many calls as its window needs, two at most.
+    """Ask the pruning agent to shorten ``units`` to ``aim`` tokens, in one call or two, as its window needs.
+
     Raises ``PruningFailed``.
     """
     batches = split_for(units, window)
@@ -93,7 +96,7 @@ def _in_short(text: str, nonce: str) -> str:
 
 
 def history_of(units: Units, nonce: str) -> str:
-    """Write the units as JSON. ``nonce`` must be unguessable, so that no text of theirs can end the fence."""
+    """Return the units as JSON in a fence. ``nonce`` must be unguessable, so that no unit's text can end the fence."""
     entries = [{"id": unit.id, "role": unit.role.value, "content": redact(unit.text)} for unit in units]
     lines = ",\n".join(json.dumps(entry, ensure_ascii=False, separators=(",", ":")) for entry in entries)
     history = f"[{lines}]".replace(nonce, "")
@@ -101,7 +104,7 @@ def history_of(units: Units, nonce: str) -> str:
 
 
 def parse_pruned(reply_text: str) -> PrunedReply:
-    """Read the reply's JSON. Fences and prose around it are tolerated; anything else raises ``PruningFailed``."""
+    """Read the reply's JSON, which prose or a fence may surround. Raises ``PruningFailed`` if it has another form."""
     if len(reply_text) > MAX_REPLY_CHARS:
         raise PruningFailed(f"the reply has {len(reply_text):,} characters, more than {MAX_REPLY_CHARS:,}")
     start, end = reply_text.find("{"), reply_text.rfind("}")
@@ -123,10 +126,10 @@ def parse_pruned(reply_text: str) -> PrunedReply:
 def apply_pruned(
     units: Units, reply: PrunedReply, toolbox: Toolbox, limit: int, target: int | None = None
 ) -> Rewritten:
-    """The view that the reply describes, with everything that must stay put back.
+    """Rewrite as the reply says, but keep everything that must stay.
 
-    An entry is matched by its id, else by its exact text; content of unknown entries joins the summary. A new text
-    takes effect only if it passes the gate; otherwise the unit stays as it is.
+    Entries are matched to units by their ids, or else by their exact text. Texts of entries that match none join the
+    summary. If a unit's new text is unusable, the unit stays as it is.
     """
     attempt = Attempt(units, limit, toolbox.clock())
     wanted = _match_entries(units, reply)
@@ -144,8 +147,10 @@ def apply_pruned(
 
 
 def must_stay(units: Units, limit: int, target: int | None = None) -> set[int]:
-    """Return the indices of system prompts, pinned units, the task, the newest user message, running tool
-    exchanges, and the last five units (three where five leave less than half the limit, or miss the target).
+    """Return the indices of units that the pruning agent may not touch.
+
+    They are system prompts, pinned units, the first and the newest user message, the last five units, and calls since
+    the newest message among these. Only three of the last units stay if five exceed half of the limit or the target.
     """
     most = limit // 2 if target is None else min(limit // 2, target)
     since = range(max(newest_user(units) + 1, len(units) - RECENT_UNITS), len(units))
@@ -157,7 +162,7 @@ def must_stay(units: Units, limit: int, target: int | None = None) -> set[int]:
 
 
 def _match_entries(units: Units, reply: PrunedReply) -> dict[int, str | None]:
-    """Map each unit that the reply keeps to its new text, or to ``None`` if it stays as it is."""
+    """Map the index of each unit that the reply keeps to its new text, or to None if it stays as it is."""
     by_id = {unit.id: index for index, unit in enumerate(units)}
     by_text = {unit.text: index for index, unit in enumerate(units)}
     matched: dict[int, str | None] = {}
@@ -169,7 +174,7 @@ def _match_entries(units: Units, reply: PrunedReply) -> dict[int, str | None]:
 
 
 def _rewritten(unit: Unit, text: str | None, toolbox: Toolbox) -> Unit:
-    """Give the unit the pruner's text if that passes the gate: shorter, not empty, no tool protocol."""
+    """Return the unit with the pruning agent's text if that is usable and shorter. Otherwise return it as it is."""
     if text is None or text.strip() == unit.text.strip() or unit.priority == 1 or unit.kind is UnitKind.PLAN_REF:
         return unit
     if summary_problem(text, unit.text, text_counter(toolbox), unit.est_tokens):
@@ -179,7 +184,7 @@ def _rewritten(unit: Unit, text: str | None, toolbox: Toolbox) -> Unit:
 
 
 def _summary_text(units: Units, reply: PrunedReply, toolbox: Toolbox) -> str:
-    """Return the reply's summary and its texts that belong to no unit, if they pass the gate; else nothing."""
+    """Return the reply's summary, with its texts that belong to no unit; empty if they are unusable."""
     known = {unit.id for unit in units} | {unit.text for unit in units}
     strays = [entry.content for entry in reply.entries if entry.content and not {entry.id, entry.content} & known]
     text = redact(disarm("\n".join(part for part in (reply.summary, *strays) if part)))
@@ -195,13 +200,12 @@ def fallback(
     target_tokens: int | None = None,
     whole_result: int = 0,
 ) -> Rewritten:
-    """System message, task and last five, cut between units so that no tool result is orphaned,
-    and a hand-off of the rest.
+    """Rewrite without the pruning agent: keep the first message and the last five units, and hand off the others.
 
-    Pinned units and the newest user message stay as well. The newest unit, perhaps a tool exchange under way, stays if
-    it fits into ``limit``; the task and the others of the last five, their old tool output masked, if they fit into
-    half of what ``target_tokens`` leaves (the limit where there is none). The hand-off has the other half. A newest
-    result of more than ``whole_result`` tokens may be cut.
+    System prompts, pinned units and the newest user message stay in any case, and so does the newest unit, perhaps a
+    tool call under way, if it fits into ``limit``. The newest failure, the first message and the last five units, with
+    masked tool output, may take half of what these leave of ``target_tokens`` (of the limit if that is None); the
+    account has the other half. A newest result of more than ``whole_result`` tokens may be cut.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target_tokens)
     aim = (limit if target_tokens is None else min(limit, target_tokens)) - ledger_reserve(limit, units)
@@ -224,10 +228,10 @@ def fallback(
 
 
 def split_for(units: Units, pruner_window: int) -> list[Units]:
-    """Cut the span so that each batch fits the pruner's window together with its answer, which is asked to be 40 to
-    60 % shorter, and with a tenth of the window for what an estimate may be off by.
+    """Divide the units into parts that fit the pruning agent's window, each together with its answer.
 
-    A unit that alone is too large is left out: ``apply_pruned`` carries its facts.
+    An answer is expected to be at least 40 % shorter than its part. A unit that is too large for a part is left out;
+    the ledger carries its facts.
     """
     room = max(0, (with_its_answer(pruner_window, MARGIN_PERCENT) - PROMPT_OVERHEAD_TOKENS) * 5 // 8)
     sized = [(unit, unit.est_tokens + UNIT_OVERHEAD_TOKENS) for unit in units]

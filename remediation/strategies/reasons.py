@@ -1,4 +1,4 @@
-"""Words for people about strategies: their names, what each takes and why, and the notes on what it did."""
+"""What pages say about strategies: their names, why each removed or changed a unit, and notes on what it did."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,8 @@ NAMES = {
     "cut_answer": "shorten a cut-off answer",
 }
 BY_RULE = "chosen by rule"
-NOTES = (  # what steps say that they did, a number each where the braces stand
+# The notes that steps carry, for their translation. A number stands in place of each pair of braces.
+NOTES = (
     "masked old tool output",
     "summarized {} units",
     "a summary would be no shorter",
@@ -37,7 +38,7 @@ NOTES = (  # what steps say that they did, a number each where the braces stand
     "asked once more for {} missing facts, {} went to the ledger",
     "{} missing facts went to the ledger",
     "prepared while the dialog rested",
-    # why a summary was chosen by rule: what was wrong with a model's
+    # What was wrong with a model's summary, so that sentences were chosen by rule.
     "the summary is empty",
     "the summary holds the model's reasoning instead of prose",
     "the summary is a tool call instead of prose",
@@ -66,12 +67,12 @@ WRITTEN_ANEW = "written anew by this rewrite"
 
 
 def name_of(strategy: str) -> str:
-    """Return the strategy's name for people; a plug-in's own name with spaces in place of underscores."""
+    """Return the strategy's name for people. A plug-in's strategy has its own name, without underscores."""
     return NAMES.get(strategy) or strategy.replace("_", " ")
 
 
 def reasons_of(strategies: Sequence[str], policy: str, steps: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Give a reason for each strategy that took or changed a piece; a plug-in's strategy gives its own note."""
+    """Return why each strategy removed or changed a unit. A plug-in's strategy has the note of its step as reason."""
     notes = {step["strategy"]: step["note"] for step in steps}
     words = REASONS | ({"prune": BY_AGENT} if policy == "autocompaction" else {})
     return [words.get(name) or notes.get(name) or name for name in dict.fromkeys(strategies)]

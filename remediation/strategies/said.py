@@ -1,4 +1,4 @@
-"""The texts of units with their speaker and turn, as ledger, account and coverage read them."""
+"""What people and agents said in units: their texts with speaker and turn, for accounts, the ledger and coverage."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -16,10 +16,10 @@ ENTRY = re.compile(r"(\d{1,9})(?:-\d{1,9})? (person|agent|instructions): (.*)", 
 
 
 class Talk(NamedTuple):
-    """What was said in some units: each text beside its unit, and their statements, marked where they no longer hold.
+    """What was said in some units: each text with its unit, and the statements of all texts.
 
-    A statement's ``source`` is the place of its text, negative for a line of an earlier ledger. The first ``lost``
-    texts are those that a rewrite takes away.
+    A rewrite takes away the first ``lost`` texts. A statement's ``source`` is the index of its text, or negative for a
+    line of an earlier ledger. Statements that no longer hold are marked.
     """
 
     texts: Sequence[tuple[Unit, Said]]
@@ -34,15 +34,16 @@ class Talk(NamedTuple):
 def said_in(units: Sequence[Unit]) -> list[Said]:
     """Return what was said, in the order of ``units``.
 
-    An account made by rule is taken apart again; another summary counts as the agent's; placeholders and ledgers
-    say nothing, nor does what tools printed.
+    An account by rule is read back as what it quotes, and any other summary counts as the agent's words. Placeholders,
+    ledgers and tools' results say nothing.
     """
     return [said for unit in units for said in _said_by(unit)]
 
 
 def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[Statement] = ()) -> Talk:
-    """Read what was said in the ``lost`` units, what people said in those ``beside`` them and the lines of an earlier
-    ``ledger``, and decide what of it still holds: only people's words supersede.
+    """Read the ``lost`` units, what people said in the units ``beside`` them, and the lines of an earlier ``ledger``.
+
+    What no longer holds is marked. Only people's words supersede others, so nothing else is read of ``beside``.
     """
     gone = [(unit, said) for unit in lost for said in _said_by(unit)]
     stays = [(unit, said) for unit in beside for said in _said_by(unit) if said.role == Role.USER]
@@ -55,8 +56,9 @@ def talk_of(lost: Sequence[Unit], beside: Sequence[Unit] = (), ledger: Sequence[
 
 
 def find_superseded(talk: Talk) -> dict[str, str]:
-    """Map units that are not lost and say what no longer holds to their text with the marks. Stand-ins bear their marks
-    already.
+    """Map the ids of units that are not lost, but say what no longer holds, to their text with marks.
+
+    Accounts are left out, since they have their marks from when they were written.
     """
     marked: dict[str, str] = {}
     for statement in talk.statements:
@@ -85,7 +87,7 @@ def _said_by(unit: Unit) -> Sequence[Said]:
 
 
 def _read_back(text: str) -> Iterator[Said]:
-    """Read a summary. Labels are believed only in an account made by rule: what a model writes is the agent's."""
+    """Yield what a summary tells. Only an account by rule names speakers: a model's summary is the agent's words."""
     by_rule = BY_RULE in text
     for line in text.splitlines():
         entry = ENTRY.fullmatch(line.strip()) if by_rule else None
@@ -97,5 +99,5 @@ def _read_back(text: str) -> Iterator[Said]:
 
 
 def labelled(said: Said, text: str) -> str:
-    """Say before the text when it was said, and by whom."""
+    """Return the text behind its turn and speaker, if the turn is known."""
     return f"{said.turn} {SPEAKERS.get(said.role, 'agent')}: {text}" if said.turn else text

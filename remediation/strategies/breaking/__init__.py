@@ -1,1 +1,1 @@
-"""Breaking: a chain of strategies, each going on where the last one stopped, and recovery."""
+"""Breaking: a chain of strategies, each of which goes on where the last one stopped, and recovery if none helps."""

@@ -1,4 +1,4 @@
-"""The breaking chain: one strategy after the other, each going on where the last one stopped, then recovery."""
+"""The breaking chain: strategies in the configured order until the target is reached, then recovery if none helps."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +22,10 @@ Strategy = Callable[[Units, Any, Toolbox, int], StrategyOutcome]  # units, its o
 
 @dataclass
 class _Chain:
-    """A chain under way. ``limit`` is where it counts as done, ``aim`` what it goes on for while it can: in tokens,
-    ledger apart.
+    """A chain under way. It has succeeded at ``limit`` tokens, but goes on to ``aim`` while it can, ledger not counted.
 
-    Each unit's relevance is judged once, by its full text and against the ``task`` as it stood: embedding is the
-    costliest step of a rewrite, and a shorter text is no better witness of what a unit is about.
+    The relevance of each unit to the ``task`` is judged once, by the unit's full text. Embedding takes more time than
+    all else in a rewrite, and a shortened text says less of what the unit is about.
     """
 
     units: Units
@@ -36,7 +35,7 @@ class _Chain:
     aim: int
     task: str
     steps: tuple[StrategyStep, ...] = ()
-    fresh_start: bool = False  # everything is relevant: no strategy is to choose
+    fresh_start: bool = False  # everything is relevant, so no strategy can choose what goes
 
     def __post_init__(self) -> None:
         self._relevance: dict[str, float] = {}
@@ -59,7 +58,7 @@ class _Chain:
         return self.fresh_start or self.tokens <= self.aim
 
     def mask(self) -> None:
-        """Mask old tool output, before any strategy takes words away."""
+        """Mask old tool output, which goes before any words do."""
         masked = lighten(self.units, self.aim, self.toolbox)
         if masked != self.units:
             self._go_on_with("mask", masked, "masked old tool output")
@@ -74,9 +73,10 @@ class _Chain:
                 self._run_strategy(name)
 
     def _run_hybrid(self) -> None:
-        """Run the other strategies again, pass after pass, while that makes the context smaller. For headroom below
-        the limit one pass is enough, since each costs facts and time. A model that has written a summary is not asked
-        for another one.
+        """Run the other strategies again and again while that makes the context smaller.
+
+        Below the limit it is done once, since each pass costs facts and time. A model that has written a summary is not
+        asked for another one.
         """
         self.toolbox.report("hybrid", self.tokens, self.limit)
         others = tuple(name for name in self.options.chain_order if name != "hybrid") or STRATEGY_NAMES[:-1]
@@ -101,7 +101,7 @@ class _Chain:
         self.aim += outcome.excess
 
     def _go_on_with(self, name: str, units: Units, note: str) -> None:
-        """Record a step. A unit that it shortened keeps the relevance of its longer text."""
+        """Record a step. Units that it shortened keep the relevance of their longer text."""
         former = {unit.id: unit.text for unit in self.units}
         for unit in units:
             if (text := former.get(unit.id)) in self._relevance:
@@ -117,11 +117,11 @@ class _Chain:
 
 
 def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: int, target: int) -> Rewritten:
-    """Make the context smaller by the configured chain, and recover as configured if it ends above ``limit``.
+    """Make the context smaller by the configured chain.
 
-    1. Run the strategies in their order until ``target`` is reached, room for the ledger included.
-    2. At or below ``limit`` the chain has succeeded, whether or not it came as far as ``target``.
-    3. Above it: fresh start, truncation, or an error, by ``recovery_mode``.
+    1. Mask old tool output, and run the strategies in their order until ``target`` is reached, ledger included.
+    2. If the context is within ``limit``, the chain has succeeded, even if it missed ``target``.
+    3. Otherwise start afresh, truncate or fail, by ``recovery_mode``.
     """
     attempt = Attempt(units, limit, toolbox.clock(), target=target)
     toolbox.report("detection", total_tokens(units), limit)
@@ -149,10 +149,9 @@ def break_context(units: Units, config: ContextConfig, toolbox: Toolbox, limit: 
 
 
 def _truncate(attempt: Attempt, target_tokens: int, toolbox: Toolbox) -> Rewritten:
-    """Keep system prompts, pinned units and the newest user message; then priority 1, up to the limit; then the newest
-    others.
+    """Keep what must stay, units of priority 1 that fit the limit, and the newest others.
 
-    Others are kept without a gap, newest first, while they fit into ``target_tokens``.
+    The others are kept without a gap, newest first, while all fit into ``target_tokens``.
     """
     attempt = replace(attempt, recovered=True)
     units, limit = attempt.before, attempt.limit

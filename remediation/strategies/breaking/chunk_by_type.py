@@ -1,4 +1,4 @@
-"""The breaking chain's third strategy: make each unit shorter in the way that suits its type."""
+"""The third strategy of the breaking chain: shorten each unit in the way that suits its kind."""
 
 import re
 
@@ -9,20 +9,20 @@ from remediation.strategies.masking import shorten_in
 from remediation.strategies.outcome import StrategyOutcome, in_units, touchable
 from remediation.strategies.stand_ins import text_counter
 
-SMALLEST_TEXT = 24  # tokens; shortening less saves nothing
+SMALLEST_TEXT = 24  # tokens; to shorten a smaller text saves nothing
 FENCE = "```"
 COMMENT = re.compile(r"\s*(?:#(?![!\w])|//|--\s|/\*.*\*/\s*$)")
-STRING_END = re.compile("\"\"\"|'''|`")  # of a string of several lines, within which nothing is a comment
+STRING_END = re.compile("\"\"\"|'''|`")  # of a string of several lines, in which no line is a comment
 
 
 def content_type_chunking(
     units: Units, options: ContentTypeChunking, toolbox: Toolbox, target_tokens: int
 ) -> StrategyOutcome:
-    """Shorten units, oldest first and priority 3 before priority 2, until the target is reached.
+    """Shorten units until all fit into ``target_tokens``: priority 3 before priority 2, then the oldest first.
 
-    Code is minified, prose and logs are extracted from, down to their type's share; 1.0 stays verbatim. Extraction and
-    not a model does it: fifty model calls would cost more than they save. What tools brought stays: masking and cutting
-    have made it smaller before.
+    Code loses its comments; of other texts the best sentences stay, in the share of tokens that their kind may keep.
+    Rules do this, since a model would have to be called for each unit. Tool calls stay, since their results were masked
+    or cut before.
     """
     order = [index for index in touchable(units) if units[index].kind not in STAND_INS]
     order.sort(key=lambda index: -units[index].priority)
@@ -32,12 +32,12 @@ def content_type_chunking(
 
 
 def share_kept(unit: Unit, options: ContentTypeChunking) -> float:
-    """Return the share of its tokens that a unit keeps here, from 0 to 1."""
+    """Return the share of its tokens that a unit keeps, from 0 to 1."""
     return options.ratio_for(unit.kind) if len(unit.messages) == 1 else 1.0
 
 
 def _shorter(unit: Unit, ratio: float, toolbox: Toolbox) -> Unit:
-    """The unit with its text cut to ``ratio`` of its tokens, or the unit itself when that gains nothing."""
+    """Return the unit with a ``ratio`` of its tokens, or as it was if that gains nothing."""
     count, text = text_counter(toolbox), unit.text
     tokens = count(text)
     if ratio >= 1 or tokens < SMALLEST_TEXT:
@@ -48,7 +48,7 @@ def _shorter(unit: Unit, ratio: float, toolbox: Toolbox) -> Unit:
 
 
 def minify_code(text: str) -> str:
-    """Leave out lines that are blank or only comment, of the fenced code in ``text``, or of all where it holds none."""
+    """Leave out blank lines and comments of fenced code in the text, or of the whole text if it has no fence."""
     kept: list[str] = []
     inside, in_string = FENCE not in text, False
     for line in text.split("\n"):

@@ -1,4 +1,4 @@
-"""The breaking chain's fourth strategy: discard the least relevant units and say where they stood."""
+"""The fourth strategy of the breaking chain: discard the least relevant units, and say where they stood."""
 
 from itertools import groupby
 
@@ -9,17 +9,18 @@ from remediation.strategies.breaking.summarize_old import replace_by_summary
 from remediation.strategies.outcome import StrategyOutcome, in_units, text_of, tokens_at, touchable
 from remediation.strategies.stand_ins import placeholder
 
-# Of what is left to what there was, as docs/spec.md has it; below it the discarding is undone. 0 changes nothing.
+# If the units that are left are less similar to those before, discarding is undone, as docs/spec.md has it. 0 changes
+# nothing in the sets of docs/experiments.md.
 MIN_SIMILARITY = 0.6
-SUMMARY_SHARE = 4  # summarised instead, the units get their tokens divided by this
+SUMMARY_SHARE = 4  # an account may take the tokens of its units divided by this
 SMALLEST_SUMMARY = 40  # tokens
 
 
 def discard_low_rel(units: Units, options: DiscardLowRel, toolbox: Toolbox, target_tokens: int) -> StrategyOutcome:
-    """Discard the bottom share by relevance until the target is reached, priority 3 before priority 2.
+    """Discard the least relevant units, at most a share, until the target is reached: priority 3 before priority 2.
 
-    A placeholder stands where a run of units stood. If what is left is less than 0.6 similar to what there was, the
-    same units are summarised instead.
+    A placeholder stands in place of units in a row. If the rest is too unlike what there was, an account replaces the
+    same units instead.
     """
     candidates = [index for index in touchable(units) if units[index].kind not in STAND_INS]
     order = removal_order(units, candidates, score_units(units, candidates, 1.0, toolbox))
@@ -37,8 +38,7 @@ def discard_low_rel(units: Units, options: DiscardLowRel, toolbox: Toolbox, targ
 
 
 def _with_placeholders(units: Units, gone: set[int], detail: str, toolbox: Toolbox) -> Units:
-    """One placeholder per run of units that go. It takes in the placeholders beside it;
-    none may cost more than it saves."""
+    """Put one placeholder in place of units in a row that go and placeholders among them, if it is smaller."""
     left: list[Unit] = []
     for leaves, group in groupby(
         enumerate(units), lambda item: item[0] in gone or item[1].kind is UnitKind.PLACEHOLDER

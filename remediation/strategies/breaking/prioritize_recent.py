@@ -1,4 +1,4 @@
-"""The breaking chain's second strategy: keep what is recent or relevant to the task, and let the rest go."""
+"""The second strategy of the breaking chain: keep what is recent or relevant to the task, and remove the rest."""
 
 from collections.abc import Mapping
 from math import ceil
@@ -7,13 +7,13 @@ from remediation.config import PrioritizeRecent
 from remediation.context import STAND_INS, Toolbox, UnitKind, Units, total_tokens
 from remediation.strategies.outcome import StrategyOutcome, in_units, task_of, touchable, without
 
-MIN_JUDGED = 3  # that fewer units are all relevant says nothing about the dialog
+MIN_JUDGED = 3  # if fewer units are all relevant, that says nothing about the dialog
 
 
 def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox, target_tokens: int) -> StrategyOutcome:
     """Remove units below the relevance threshold until the target is reached: priority 3 first, least relevant first.
 
-    When nothing is below it, only a fresh start can help.
+    If no unit is below the threshold, only a fresh start can help.
     """
     newest = len(units) - ceil(len(units) * options.recent_bias)
     judged = [index for index in touchable(units) if index < newest and units[index].kind not in STAND_INS]
@@ -27,7 +27,7 @@ def prioritize_recent(units: Units, options: PrioritizeRecent, toolbox: Toolbox,
 
 
 def score_units(units: Units, indices: list[int], priority_boost: float, toolbox: Toolbox) -> dict[int, float]:
-    """Multiply relevance to the task by the priority's boost: the whole boost for 1, half of it for 2, none for 3."""
+    """Return each unit's relevance to the task, raised by the whole boost for priority 1 and by half of it for 2."""
     if not indices:
         return {}
     relevance = toolbox.relevance([units[index].text for index in indices], task_of(units))
@@ -38,14 +38,12 @@ def score_units(units: Units, indices: list[int], priority_boost: float, toolbox
 
 
 def removal_order(units: Units, candidates: list[int], scores: Mapping[int, float]) -> list[int]:
-    """Sort units by how soon they go: priority 3 before 2, plan references last within a priority, then the least
-    relevant, then the oldest.
-    """
+    """Sort units by how soon they go: priority 3 before 2, then plan references last, then the least relevant first."""
     return sorted(candidates, key=lambda i: (-units[i].priority, units[i].kind is UnitKind.PLAN_REF, scores[i], i))
 
 
 def until_freed(units: Units, order: list[int], excess: int) -> set[int]:
-    """Take as many units in ``order`` as are needed to free ``excess`` tokens."""
+    """Return as many of the indices, in their order, as are needed to free ``excess`` tokens."""
     gone: set[int] = set()
     for index in order:
         if excess <= 0:

@@ -1,4 +1,4 @@
-"""The first strategy of the chain: one hand-off summary in place of the oldest units."""
+"""The first strategy of the breaking chain: an account in place of the oldest units."""
 
 from dataclasses import replace
 from math import ceil
@@ -10,8 +10,9 @@ from remediation.strategies.hand_off import PEOPLE_SHARE, HandOff, by_model, by_
 from remediation.strategies.outcome import StrategyOutcome, has_calls, in_units, text_of, those, touchable, without
 from remediation.strategies.stand_ins import heading_tokens
 
-TOO_UNLIKE = 0.4  # by wording, where faithful summaries have 0.44 to 0.68; a note warns below: coverage decides
-# Of the target, which a summary may fill where more must go than it leaves. 0: BEAM -4; 0.22: lost -1, 0.9: lost -2.
+# By wording, faithful summaries have a similarity of 0.44 to 0.68. Below this a note warns, but coverage decides.
+TOO_UNLIKE = 0.4
+# The share of the target that an account may fill if more units must go than these. 0: BEAM -4; 0.22: lost -1, 0.9: -2
 ROOM_SHARE = 0.45
 
 
@@ -23,12 +24,11 @@ def summarize_old(
     most_tokens: int = 0,
     recent_share: float = 1.0,
 ) -> StrategyOutcome:
-    """Summarise the oldest share of the units: those of priority 3, and of priority 2 if that is not enough.
+    """Replace the oldest share of the units by an account: those of priority 3, and of 2 if that is not enough.
 
-    Plan references stay verbatim. Earlier summaries and placeholders among the old are merged into the new summary. Its
-    length grows with the room that the target leaves; a model's may fill what ``most_tokens``, for all units, leave.
-    Chosen by rule where no tool was called, it quotes what was said: then all but the ``recent_share`` competes for its
-    room.
+    Plan references stay. Earlier summaries and placeholders among the units are merged into the account. It may fill
+    the room that the target leaves. A model's may fill what ``most_tokens``, a size of all units together, leaves. If
+    an account by rule replaces talk, it quotes from all units but the newest ``recent_share``.
     """
     excess = total_tokens(units) + options.summary_length - target_tokens
     chosen = _least_important(units, int(len(units) * options.old_threshold), excess)
@@ -58,7 +58,7 @@ def _room(units: Units, gone: Units, options: SummarizeOld, toolbox: Toolbox, ta
 
 
 def _least_important(units: Units, end: int, excess: int) -> set[int]:
-    """Choose units before ``end``: those of priority 3, and of 2 where that frees too few of ``excess`` tokens."""
+    """Return the indices before ``end`` of priority 3, and of 2 if the former free fewer than ``excess`` tokens."""
     old = [i for i in touchable(units) if i < end and units[i].kind is not UnitKind.PLAN_REF]
     chosen = {index for index in old if units[index].priority >= 3}
     if sum(units[index].est_tokens for index in chosen) < excess:
@@ -67,7 +67,7 @@ def _least_important(units: Units, end: int, excess: int) -> set[int]:
 
 
 def replace_by_summary(units: Units, chosen: set[int], max_tokens: int, toolbox: Toolbox) -> StrategyOutcome:
-    """Put one summary where the first of ``chosen`` stood, or return the units unchanged if that saves nothing."""
+    """Put an account where the first of the ``chosen`` units stood, or change nothing if that saves nothing."""
     handed = hand_off(those(units, chosen), without(units, chosen), max_tokens, toolbox, max_tokens)
     return _replace_old(units, chosen, handed, max_tokens, toolbox)
 
