@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from enum import Enum, auto
 
 from dominds.llm.stream import ReasoningDelta, Rethought, TextDelta
 
@@ -30,6 +31,17 @@ FENCE = "```"
 Parted = TextDelta | ReasoningDelta | Rethought
 
 
+class Place(Enum):
+    """The kind of place in the text up to which it was read."""
+
+    START = auto()  # the beginning: an opening tag may come, or the mark of an answer
+    OPENED = auto()  # right after an opening tag: line breaks belong to the tag
+    THINKING = auto()  # in thinking, which ends with its closing tag
+    CLOSED = auto()  # right after a closing tag: as at the beginning, but what is no tag is the answer
+    UNTAGGED = auto()  # in text that began without a tag: a closing tag would show that it was thinking
+    ANSWER = auto()  # in the answer: no tag counts any more
+
+
 class ThinkTags:
     """A parser that takes a text's pieces in order by ``feed``, and ends by ``close``.
 
@@ -41,14 +53,11 @@ class ThinkTags:
 
     def __init__(self, held: int = 0) -> None:
         self._held = held
+        self._place = Place.START
         self._rest = ""  # text that is held back: it may become a tag, or prove to be thinking
+        self._closing = ""  # the closing tag of the present thinking
+        self._said: list[str] = []  # text that was released; it may prove to be thinking if it began without a tag
         self._searched = 0  # characters of ``_rest`` that were searched for a closing tag
-        self._said: list[str] = []  # released text that may prove to be thinking
-        self._closing = ""  # the closing tag that ends the present thinking; empty outside of thinking
-        self._begins = False  # whether the present thinking has no text yet
-        self._has_thought = False  # whether any thinking was found
-        self._is_text = False  # whether the text began without a tag, so that a closing tag may come
-        self._is_plain = False  # whether the rest is the answer, in which no tag counts
         self.was_untagged = False  # whether thinking came without an opening tag
 
     def hold_nothing(self) -> None:
@@ -56,101 +65,97 @@ class ThinkTags:
         self._held = 0
 
     def feed(self, piece: str) -> Iterator[Parted]:
-        if self._is_plain:
-            yield TextDelta(piece)
-            return
-        if self._is_text and self._said and not self._rest and not TAG_START.search(piece):  # true of most pieces
+        if not self._rest and self._is_free(piece):  # true of most pieces: they need no search for tags
             self._said.append(piece)
             yield TextDelta(piece)
             return
         self._rest += piece
-        while self._rest:
-            if self._closing:
-                thought, is_over = self._take_thinking()
-                if thought:
-                    yield ReasoningDelta(thought)
-                if not is_over:
-                    return
-            elif self._is_text:
-                yield from self._hold_or_release()
-                if not self._has_thought:
-                    return
-            elif not self._take_opening_tag() and not self._is_text:
-                yield from self._release()
-                return
+        before = None
+        while self._rest and before is not self._place:
+            before = self._place
+            match before:
+                case Place.START | Place.CLOSED:
+                    self._read_opening()
+                case Place.OPENED:
+                    self._rest = self._rest.lstrip("\n")
+                    self._place = Place.THINKING if self._rest else Place.OPENED
+                case Place.THINKING:
+                    yield from self._read_thinking()
+                case Place.UNTAGGED:
+                    yield from self._read_untagged()
+                case Place.ANSWER:
+                    yield TextDelta(self._release(0))
+
+    def _is_free(self, piece: str) -> bool:
+        """Check whether a piece is text for certain, as far as is known so far."""
+        return self._place is Place.ANSWER or bool(self._said and not TAG_START.search(piece))
 
     def close(self) -> Iterator[Parted]:
         """Yield the text that was held back. White space alone is no answer."""
-        rest, self._rest = self._rest, ""
-        if self._closing and rest:
+        rest = self._release(0)
+        if rest and self._place is Place.THINKING:
             yield ReasoningDelta(rest)
         elif rest.strip() or (rest and self._said):
             yield TextDelta(rest)
 
-    def _take_opening_tag(self) -> bool:
-        """Remove an opening tag from the beginning of the text, and return whether there was one."""
+    def _read_opening(self) -> None:
+        """Read a tag or mark at the beginning of the text, which white space may precede."""
         start = self._rest.lstrip()
-        tag = next((tag for tag in CLOSING if start.startswith(tag)), "")
+        if tag := next((tag for tag in CLOSING if start.startswith(tag)), ""):
+            self._place, self._closing, self._rest = Place.OPENED, CLOSING[tag], start.removeprefix(tag)
+        elif mark := next((mark for mark in ANSWERS if start.startswith(mark)), ""):
+            self._place, self._rest = Place.ANSWER, start.removeprefix(mark)
+        else:
+            is_first = self._place is Place.START
+            self._rest = self._rest if is_first else start  # white space behind thinking belongs to nothing
+            if start and not any(tag.startswith(start) for tag in (*CLOSING, *ANSWERS)):
+                self._place = Place.UNTAGGED if is_first else Place.ANSWER
+
+    def _read_thinking(self) -> Iterator[ReasoningDelta]:
+        """Release thinking up to its closing tag, or up to what may be the beginning of that tag."""
+        thought, tag, behind = self._rest.partition(self._closing)
         if tag:
-            self._closing, self._rest = CLOSING[tag], start.removeprefix(tag)
-            self._begins = self._has_thought = True
-            return True
-        if mark := next((mark for mark in ANSWERS if start.startswith(mark)), ""):
-            self._rest, self._is_plain = start.removeprefix(mark), True
-            return False
-        if self._has_thought:
-            self._rest = start  # white space between thinking and answer belongs to neither
-        is_no_tag = bool(start) and not any(tag.startswith(start) for tag in (*CLOSING, *ANSWERS))
-        self._is_plain = is_no_tag and self._has_thought
-        self._is_text = is_no_tag and not self._has_thought
-        return False
+            self._place, self._rest = Place.CLOSED, behind
+        else:
+            thought = self._release(_possible_tag(self._rest, self._closing))
+        if thought:
+            yield ReasoningDelta(thought)
 
-    def _release(self) -> Iterator[TextDelta]:
-        """Yield the first words of an answer once they cannot be a tag."""
-        if self._is_plain and self._rest:
-            text, self._rest = self._rest, ""
-            yield TextDelta(text)
-
-    def _hold_or_release(self) -> Iterator[Parted]:
-        """Hold, release or take back text that may turn out to be thinking."""
+    def _read_untagged(self) -> Iterator[Parted]:
+        """Release text without a tag once enough of it is held, or part it at the closing tag that shows thinking."""
         tags = CLOSING.values() if TAG_START.search(self._rest, self._searched) else ()
         found = [(place, tag) for tag in tags if (place := self._rest.find(tag, self._searched)) >= 0]
         if found:
-            place, tag = min(found)
-            before, behind = self._rest[:place], self._rest[place + len(tag) :]
-            self._is_text = False
-            if _speaks_of_tags("".join(self._said) + before):
-                text, self._rest, self._is_plain = self._rest, "", True
-                yield TextDelta(text)
-                return
-            if self._said:
-                yield Rethought()
-            if before and (self._said or before.strip()):
-                yield ReasoningDelta(before)
-            self._rest, self._has_thought, self.was_untagged = behind, True, True
+            yield from self._part_untagged(*min(found))
             return
         kept = max((_possible_tag(self._rest, tag) for tag in tags), default=0)
-        if len(self._rest) <= self._held or not (self._said or self._rest[: len(self._rest) - kept].strip()):
-            self._searched = len(self._rest) - kept
+        free = len(self._rest) - kept
+        if len(self._rest) <= self._held or not (self._said or self._rest[:free].strip()):
+            self._searched = free
             return
         self._held = self._searched = 0
-        text, self._rest = self._rest[: len(self._rest) - kept], self._rest[len(self._rest) - kept :]
-        if text:
+        if text := self._release(kept):
             self._said.append(text)
             yield TextDelta(text)
 
-    def _take_thinking(self) -> tuple[str, bool]:
-        """Return the text that is certainly thinking, and whether the closing tag has come."""
-        if self._begins:
-            self._rest = self._rest.lstrip("\n")
-            self._begins = not self._rest
-        thought, tag, behind = self._rest.partition(self._closing)
-        if tag:
-            self._closing, self._rest = "", behind
-            return thought, True
-        kept = _possible_tag(self._rest, self._closing)
-        thought, self._rest = self._rest[: len(self._rest) - kept], self._rest[len(self._rest) - kept :]
-        return thought, False
+    def _part_untagged(self, place: int, tag: str) -> Iterator[Parted]:
+        """Take all text before a closing tag as thinking, unless the text only talks about the tag."""
+        before, behind = self._rest[:place], self._rest[place + len(tag) :]
+        if _speaks_of_tags("".join(self._said) + before):
+            self._place = Place.ANSWER
+            return
+        self._place, self._rest, self.was_untagged = Place.CLOSED, behind, True
+        if self._said:
+            yield Rethought()
+        if before.strip() or (before and self._said):
+            yield ReasoningDelta(before)
+        self._said.clear()
+
+    def _release(self, kept: int) -> str:
+        """Return the text that is held, and go on holding its last ``kept`` characters."""
+        end = len(self._rest) - kept
+        text, self._rest = self._rest[:end], self._rest[end:]
+        return text
 
 
 def _speaks_of_tags(text: str) -> bool:

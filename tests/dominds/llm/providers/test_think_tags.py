@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.llm.providers.think_tags import CLOSING, ThinkTags
+from dominds.llm.providers.think_tags import ANSWERS, CLOSING, FENCE, ThinkTags
 from dominds.llm.stream import ReasoningDelta, Rethought, TextDelta
 
 CASES = [
@@ -77,12 +77,12 @@ def test_held_text_is_never_taken_back() -> None:
     assert list(tags.feed("</think>Ok")) == [ReasoningDelta("hm, hm"), TextDelta("Ok")]
 
 
-words = st.lists(st.sampled_from([*CLOSING, "</think>", "</thi", "<", "think>", " ", "\n", "word"]), max_size=12)
+PIECES = [*CLOSING, *CLOSING.values(), *ANSWERS, "</thi", "<", "think>", " ", "\n", "word", "`", FENCE]
 
 
-@given(words, st.data())
-def test_where_the_chunks_are_cut_does_not_matter(drawn: list[str], data: st.DataObject) -> None:
+@given(st.lists(st.sampled_from(PIECES), max_size=12), st.sampled_from([0, 5, 1000]), st.data())
+def test_where_the_chunks_are_cut_does_not_matter(drawn: list[str], held: int, data: st.DataObject) -> None:
     text = "".join(drawn)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)))))
     pieces = [text[start:end] for start, end in zip([0, *cuts], [*cuts, len(text)], strict=True) if text[start:end]]
-    assert parted(pieces) == parted([text] if text else [])
+    assert parted(pieces, held) == parted([text] if text else [])
