@@ -167,7 +167,7 @@ def values() -> Iterator[tuple[Text, str]]:
     texts += ["Instructions", "Tools", "Reminders", "Guidance", "Image", *ACTS]
     texts += ["Tool result", "Recalled", "System message", "key facts", *ContextEvent.WORDS.values()]
     texts += [*task_document.SECTIONS.values(), "reported", "at work", "waits for a person's answer"]
-    texts += ["suspended until a person decides"]
+    texts += ["suspended until a person decides", "did not report", "ended"]
     texts += [tool.spec.description for tool in team_tools.tools_for(Agent(extras={"colleagues": ["one"]}), None)]
     texts += ["seconds", "minutes", "days", "turns", "from cache", "completion", *ALL.values()]
     texts += [*FORMS, *REASONS, *FAILURES.values(), "Stands for what was removed"]

@@ -4,6 +4,7 @@ from dialogs.actions.question_rows import open_question
 from dialogs.models import Dialog, Question, Turn
 from dialogs.store import lease
 from dialogs.store.change import Change
+from dialogs.store.text import as_sentence
 from remediation.decisions import Suspend
 from remediation.guidance import MAX_FORCED_CLEARS
 
@@ -34,7 +35,7 @@ def resume(change: Change) -> None:
 
 
 def _text(dialog: Dialog, decision: Suspend, about: int | None) -> str:
-    lines = [decision.reason]
+    lines = [as_sentence(decision.reason)]
     if dialog.prompt_tokens is not None and decision.kind == Question.Kind.CRITICAL:
         lines.append(f"Last reported prompt: {dialog.prompt_tokens:,} tokens.")
     seq = about or dialog.answering_seq

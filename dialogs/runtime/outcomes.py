@@ -23,7 +23,7 @@ from dialogs.store import discarded_log, json_shapes
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
-from dialogs.store.text import storable
+from dialogs.store.text import as_sentence, storable
 from dominds.llm.messages import ToolCall
 from dominds.llm.provider import ContextOverflow, RequestRefused
 from dominds.llm.retry import delay_before_retry
@@ -224,8 +224,9 @@ def _fail(change: Change, attempt: Attempt, reply: Reply, package: str) -> float
     if reason := repeats.lasting_refusal(attempt, error):
         suspension.suspend_within(change, Suspend(Question.Kind.REFUSED, reason))
         return 0.0
-    tries = f" Given up after {dialog.tries} tries." if dialog.tries > 1 else ""
-    dialog.failure = (str(error) if error else reply.aborted) + tries
+    dialog.failure = str(error) if error else reply.aborted
+    if dialog.tries > 1:
+        dialog.failure = f"{as_sentence(dialog.failure)} Given up after {dialog.tries} tries."
     if error and error.retry_after_seconds:  # programs are told when to ask again; the next message clears it
         dialog.wake_at = Now() + timedelta(seconds=min(error.retry_after_seconds, LONGEST_ADVICE_SECONDS))
     change.end_message(Turn.Status.FAILED)

@@ -20,6 +20,7 @@ from dialogs.context.request import Form
 from dialogs.models import ContextState, Dialog, ForcingRefusal, Generation
 from dialogs.runtime.attempts import Attempt
 from dialogs.runtime.stream_reply import Reply
+from dialogs.store.text import as_sentence
 from dominds.db.prepared import Select
 from dominds.llm.messages import NO_TOOL, Request
 from dominds.llm.models.learned import learn
@@ -157,7 +158,7 @@ def lasting_refusal(attempt: Attempt, error: ProviderError | None) -> str:
     counting = before.filter(Q(outcome=Generation.Outcome.KEPT) | Q(error_kind__in=REFUSALS))
     last_error = counting.order_by("-pk").values_list("error", flat=True).first()
     same = last_error is not None and _words(last_error) == _words(str(error))
-    return f"{error} It said the same twice in a row." if same else ""
+    return f"{as_sentence(str(error))} It said the same twice in a row." if same else ""
 
 
 def asks_person(dialog: Dialog) -> bool:

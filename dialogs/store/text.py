@@ -1,4 +1,4 @@
-"""Texts that both databases can store: neither stores a NUL character or half of a surrogate pair."""
+"""Texts that both databases can store, which is neither a NUL character nor half of a surrogate pair, and sentences."""
 
 NUL = "\x00"
 REPLACEMENT = "\ufffd"
@@ -18,3 +18,9 @@ def unstorable_reason(text: str) -> str:
     except UnicodeEncodeError:
         return "holds half of a surrogate pair, which is no character"
     return ""
+
+
+def as_sentence(text: str) -> str:
+    """Return the text with a full stop where a provider ended without a mark, so that a sentence can follow it."""
+    words = text.rstrip()
+    return f"{words}." if words and (words[-1].isalnum() or words[-1] in "\"'`)]}”") else words

@@ -8,7 +8,8 @@ from django.db.models.functions import Now
 class SideDialog(models.Model):
     """The place of a side dialog in its team, and the newest call that asked something in it.
 
-    It is at work until ``answered_at``, and open until ``ended_at``. What it ``owes`` is done in a transaction of its
+    It is at work until ``answered_at``, and open until ``ended_at``; the ``reason`` of one that is open says why it did
+    not report. What it ``owes`` is done in a transaction of its
     own, after that of the dialog above: rows of dialogs are locked from below to above and never the other way.
     """
 

@@ -22,13 +22,14 @@ SUSPENDED = (
 
 def answer_above(change: Change, side: SideDialog) -> None:
     """Report to the parent how the side dialog under change came to rest, in the same transaction."""
+    result, why = _report(change.dialog)
     closed = {"ended_at": Now(), "reason": "it was closed"} if change.dialog.closed_at else {}
-    _answer(side, _report(change.dialog), answered_at=Now(), **closed)
+    _answer(side, result, **{"answered_at": Now(), "reason": rules.shorten(why), **closed})
 
 
 def refuse_above(side: SideDialog, why: str) -> None:
     """Tell the parent why the side dialog under change cannot work."""
-    _answer(side, Result(f"No report. {why}", failed=True), answered_at=Now())
+    _answer(side, Result(f"No report. {why}", failed=True), answered_at=Now(), reason=rules.shorten(why))
 
 
 def tell_suspension(side: SideDialog, reason: str) -> None:
@@ -36,14 +37,16 @@ def tell_suspension(side: SideDialog, reason: str) -> None:
     _answer(side, Result(SUSPENDED.format(name=side.name, reason=reason), failed=True))
 
 
-def _report(dialog: Dialog) -> Result:
-    """Return the last answer, or why there is none."""
+def _report(dialog: Dialog) -> tuple[Result, str]:
+    """Return the last answer, and why it is no report; that is empty if it is one."""
     message = messages.newest_message(dialog)
     text = _last_answer(dialog, message.position if message else 0)
     if message and message.status == Turn.Status.ANSWERED:
-        return Result(text or "It ended without a word.", failed=not text)
+        why = "" if text else "It ended without a word."
+        return Result(text or why, failed=not text), why
     why = dialog.failure or ("It was closed." if dialog.closed_at else "A person stopped it.")
-    return Result("\n".join(filter(None, [f"No report. {why}", text and f"Its words so far: {text}"])), failed=True)
+    words = "\n".join(filter(None, [f"No report. {why}", text and f"Its words so far: {text}"]))
+    return Result(words, failed=True), why
 
 
 def _last_answer(dialog: Dialog, after: int | None) -> str:

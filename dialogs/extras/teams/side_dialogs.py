@@ -72,7 +72,7 @@ def ask(change: Change, asked: Ask) -> SideDialog:
             **columns,
         )
     else:
-        SideDialog.objects.filter(pk=named.pk).update(**columns, asked_at=Now(), answered_at=None)
+        SideDialog.objects.filter(pk=named.pk).update(**columns, asked_at=Now(), answered_at=None, reason="")
         named.answered_at = None
     sight.keep_in_sight(change)
     begins = rules.BEGINS.format(name=named.name, task=rules.shorten(asked.task))

@@ -87,9 +87,15 @@ def describe(side: SideDialog) -> str:
 
 
 def standing(side: SideDialog) -> str:
+    """Say how a side dialog stands, and why if it ended or did not report."""
+    return f"{state(side)}: {side.reason}" if side.reason else state(side)
+
+
+def state(side: SideDialog) -> str:
+    """Say how a side dialog stands, without a reason."""
     if side.ended_at:
-        return f"ended: {side.reason}"
+        return "ended"
     if side.answered_at:
-        return "reported"
+        return "did not report" if side.reason else "reported"
     waits = {"waiting": "waits for a person's answer", "suspended": "suspended until a person decides"}
     return waits.get(side.dialog.state, "at work")

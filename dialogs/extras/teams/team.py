@@ -45,6 +45,10 @@ class Member:
         return sight.standing(self.side)
 
     @property
+    def state(self) -> str:
+        return sight.state(self.side)
+
+    @property
     def is_at_work(self) -> bool:
         return self.side.answered_at is None and self.side.ended_at is None
 
@@ -76,6 +80,11 @@ class Team:
     @property
     def at_work(self) -> int:
         return sum(member.is_at_work for member in self.members)
+
+    @property
+    def asking(self) -> list[Member]:
+        """Return the members that wait for a person."""
+        return [member for member in self.members if member.question]
 
     @property
     def spent(self) -> Spent:

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from dialogs.models import Turn
 from dialogs.store.change import open_change
-from dialogs.store.text import storable, unstorable_reason
+from dialogs.store.text import as_sentence, storable, unstorable_reason
 from tests.dialogs.conftest import Script
 from tests.dialogs.factories import make_dialog
 
@@ -25,6 +25,20 @@ def test_every_text_can_be_made_storable(text: str) -> None:
 def test_the_reason_names_the_character(text: str, word: str) -> None:
     assert word in unstorable_reason(text)
     assert bool(word) == bool(unstorable_reason(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("no credit", "no credit."),
+        ("Why?", "Why?"),
+        ("{}", "{}."),
+        ("It said: 余额不足。", "It said: 余额不足。"),
+        ("", ""),
+    ],
+)
+def test_a_sentence_can_follow_a_text(text: str, sentence: str) -> None:
+    assert as_sentence(text) == sentence
 
 
 @pytest.mark.django_db(transaction=True)

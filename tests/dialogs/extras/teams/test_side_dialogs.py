@@ -93,6 +93,35 @@ def test_without_waiting_the_report_comes_as_a_message(lead: Dialog, script: Scr
     assert lead.turns.filter(role="assistant", text="So that is it.").count() == 2
 
 
+@pytest.mark.parametrize(
+    ("answers", "why"),
+    [
+        ({"error": {"kind": "refused", "message": "There is no credit left"}}, "There is no credit left"),
+        ({"text": ""}, "It ended without a word."),
+    ],
+)
+def test_who_brought_no_report_is_known_from_those_who_did(
+    lead: Dialog, script: Script, answers: dict[str, object], why: str
+) -> None:
+    script(*(step for step in steps(asking(name="hut")) if step.get("match") != TASK), {"match": TASK, **answers})
+    play(send(lead, "plan"))
+    assert lead.reminders.get().text.endswith(f"asked “{TASK}”: did not report: {why}")
+    page = browser_of(lead.owner).get(f"/d/{lead.pk}/").content.decode()
+    assert re.search(rf'class="pill">did not report</span>.*team-newest[^>]*>\s*{why}\s*<', page, re.S)
+    script(*steps(asking(name="hut")))
+    play(send(lead, "plan"))
+    assert lead.reminders.get().text.endswith("reported")
+
+
+def test_the_teams_head_leads_to_the_question_of_a_side_dialog(lead: Dialog, script: Script) -> None:
+    asks = {"match": TASK, "tool_calls": [{"name": "ask_human", "arguments": {"question": "Which hut?"}}]}
+    script(*(step for step in steps(asking(wait=False)) if step.get("match") != TASK), asks)
+    play(send(lead, "plan"))
+    page = browser_of(lead.owner).get(f"/d/{lead.pk}/").content.decode()
+    asked = side_of(lead).dialog.questions.get()
+    assert re.search(rf'class="pill warn" href="/q4h/{asked.pk}/">\s*1 waits for a person\s*</a>', page)
+
+
 def test_no_message_of_an_agent_stands_as_a_persons(lead: Dialog, script: Script) -> None:
     script(*steps(asking(wait=False)))
     play(send(lead, "plan"))
