@@ -2,6 +2,7 @@
 
 import asyncio
 import math
+import time
 from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -17,7 +18,7 @@ from dialogs.live.db_threads import in_db_thread
 from dialogs.models import Generation
 from dialogs.pages.markdown import GrowingText
 from dialogs.store import wakeups
-from dialogs.store.wakeups import live_text_key
+from dialogs.store.wakeups import LIVE_TEXT_SECONDS, live_text_key
 from dominds.budgets import TURN_CHARS
 from dominds.db.prepared import Select
 
@@ -67,6 +68,7 @@ class Feed:
         self.ended = 0  # the newest generation known to have ended
         self.live_text: GrowingText | None = None
         self.reasoning = ""  # the reasoning of the same answer
+        self.reasoning_since = 0.0  # monotonic seconds, of its first word; without reasoning it means nothing
         self.tool_line: dict[str, Any] | None = None  # the newest; a dialog runs one tool at a time
         self.seq = 0
         self._renderings: dict[tuple[Any, ...], Rendering] = {}
@@ -118,7 +120,7 @@ class Feed:
             "block": growing.blocks,
             "html": growing.html,
             "tail": growing.tail,
-            **_reasoning_part(0, self.reasoning),
+            **_reasoning_part(0, self.reasoning, self.reasoning_since),
         }
 
     def load(self) -> None:
@@ -140,8 +142,11 @@ class Feed:
         if not added:
             return
         if reasoning:
+            if not self.reasoning:
+                self.reasoning_since = time.monotonic()
             self.reasoning += added
-            self._send({**self._frame(len(self.live_text.text), ""), **_reasoning_part(position, added)})
+            thought = _reasoning_part(position, added, self.reasoning_since)
+            self._send({**self._frame(len(self.live_text.text), ""), **thought})
             return
         self.live_text.text += added
         self._send(self._frame(position, added))
@@ -169,11 +174,12 @@ class Feed:
             generation = await in_db_thread(_running_replies.first, self.dialog_id)
             if not generation or generation <= self.ended:
                 return
-            result = await self._redis.mget(_keys(generation))
+            async with self._redis.pipeline(transaction=False) as pipe:
+                _ask_for(pipe, generation)
+                text, reasoning, since = _answers(await pipe.execute())
         except (TimeoutError, RedisError, OSError) as error:
             log.warning("live_text_not_loaded", dialog_id=str(self.dialog_id), error=str(error))
             return
-        text, reasoning = _texts(result)
         shown = self.live_text if self.generation == generation else None
         current = len(shown.text) + len(self.reasoning) if shown else -1
         if generation < self.generation or generation <= self.ended or len(text) + len(reasoning) <= current:
@@ -181,7 +187,8 @@ class Feed:
         growing = GrowingText(text)
         loop = asyncio.get_running_loop()
         growing.finish(*await loop.run_in_executor(_render_threads, growing.newly_finished))
-        self.generation, self.live_text, self.reasoning = generation, growing, reasoning
+        self.generation, self.live_text = generation, growing
+        self.reasoning, self.reasoning_since = reasoning, since
         if snapshot := self.snapshot():
             self._send(snapshot)
 
@@ -212,7 +219,7 @@ def for_page(frame: dict[str, Any]) -> dict[str, Any] | None:
     if tail is not None and end > most:
         cut["tail"] = tail[: max(0, most - (end - len(tail)))] + REST
     if reasoning:
-        cut |= _reasoning_part(min(reasoning_at, most), reasoning[: max(0, most - reasoning_at)])
+        cut |= {"reasoning": reasoning[: max(0, most - reasoning_at)], "reasoning_pos": min(reasoning_at, most)}
     return cut if cut["text"] or cut.get("reasoning") or tail is not None else None
 
 
@@ -222,17 +229,31 @@ def _running_replies(dialog_id: UUID) -> QuerySet[Generation, int]:
     return running.order_by("pk").values_list("pk", flat=True)[:1]
 
 
-def _reasoning_part(position: int, text: str) -> dict[str, Any]:
-    """Return a frame's reasoning from a position on."""
-    return {"reasoning": text, "reasoning_pos": position}
+def _reasoning_part(position: int, text: str, since: float) -> dict[str, Any]:
+    """Return a frame's reasoning from a position on, and how long ago all of it began; ``since`` is monotonic."""
+    return {"reasoning": text, "reasoning_pos": position, "reasoning_seconds": round(time.monotonic() - since, 1)}
 
 
-def _keys(generation: int) -> list[str]:
-    return [live_text_key(generation), live_text_key(generation, reasoning=True)]
+def _ask_for(pipe: Any, generation: int) -> None:
+    """Ask for a generation's live text, in one round trip."""
+    keys = [live_text_key(generation), live_text_key(generation, reasoning=True)]
+    pipe.mget(keys)
+    for key in keys:
+        pipe.pttl(key)
 
 
-def _texts(value: Any) -> list[str]:
-    return [(raw or b"").decode("utf-8", "ignore") for raw in value]
+def _answers(answers: list[Any]) -> tuple[str, str, float]:
+    """Return the text, the reasoning, and the monotonic time at which the reasoning, if there is any, began.
+
+    A key that never expires holds no more than the newest piece of a text that Redis lost. Its worker writes it whole
+    at its next beat.
+    """
+    raw, *left = answers
+    text, reasoning = (
+        (piece or b"").decode("utf-8", "ignore") if milliseconds > 0 else ""
+        for piece, milliseconds in zip(raw, left, strict=True)
+    )
+    return text, reasoning, time.monotonic() - (LIVE_TEXT_SECONDS - left[1] / 1000)
 
 
 def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
@@ -241,8 +262,12 @@ def current_live_text(dialog_id: UUID) -> dict[str, Any] | None:
     if not generation:
         return None
     try:
-        text, reasoning = _texts(wakeups.client().mget(_keys(generation)))
+        with wakeups.client().pipeline(transaction=False) as pipe:
+            _ask_for(pipe, generation)
+            text, reasoning, since = _answers(pipe.execute())
     except RedisError:
         return None
+    if not (text or reasoning):
+        return None
     frame = {"type": "draft", "generation": generation, "pos": 0, "end": len(text), "text": text, "reset": True}
-    return for_page({**frame, "html": "", "tail": text, **_reasoning_part(0, reasoning)}) if text or reasoning else None
+    return for_page({**frame, "html": "", "tail": text, **_reasoning_part(0, reasoning, since)})

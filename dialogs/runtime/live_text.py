@@ -1,5 +1,7 @@
 """Live text of running generations. It is in Redis alone: it may vanish with its attempt, and the commit replaces it.
 
+A text expires ``LIVE_TEXT_SECONDS`` after its first word, so the time that it has left tells when that was.
+
 The newest line of running tools is published as well, and stored nowhere. One thread of a process writes for all its
 generations: at each beat one pipeline and one message, however many generations there are.
 """
@@ -39,6 +41,7 @@ class LiveText:
         self.after = after  # the text that readers must have before this one
         self.key = live_text_key(generation_id, reasoning=reasoning)
         self.parts: list[str] = []  # kept whole, because a text that Redis lost is written again
+        self.begun_at = 0.0  # monotonic seconds, of the first part
         self.is_waiting = self.is_over = False
         self.tried = 0  # parts that were given to Redis, whether or not it took them
         self.written = 0  # parts that it took
@@ -48,9 +51,14 @@ class LiveText:
         self.losses = _writer.losses
 
     def write(self, text: str) -> None:
+        self.begun_at = self.begun_at or time.monotonic()
         self.parts.append(text)
         if not self.is_waiting:
             _writer.add(self)
+
+    @property
+    def milliseconds_left(self) -> int:
+        return max(1, round((self.begun_at + LIVE_TEXT_SECONDS - time.monotonic()) * 1000))
 
     def flush(self) -> None:
         """Write the end of an answer, so that readers get its last words before its turn replaces them."""
@@ -136,7 +144,7 @@ class Writer:
                     parts = len(text.parts)
                     fresh = storable("".join(text.parts[text.written : parts]))
                     if text.position == 0 or text.losses != losses:
-                        pipe.set(text.key, storable("".join(text.parts[:parts])), ex=LIVE_TEXT_SECONDS)
+                        pipe.set(text.key, storable("".join(text.parts[:parts])), px=text.milliseconds_left)
                     else:
                         pipe.append(text.key, fresh)
                     text.tried = parts

@@ -24,7 +24,7 @@ export class LiveText {
     if (frame.reset) return this.startFrom(frame);
     if (frame.pos > this.end || (frame.reasoning_pos ?? 0) > this.thoughtEnd || (frame.block ?? 0) > this.blocks + 1)
       return this.lost();
-    if (frame.reasoning && frame.reasoning_pos === this.thoughtEnd) this.think(frame.reasoning);
+    if (frame.reasoning && frame.reasoning_pos === this.thoughtEnd) this.think(frame);
     if (frame.pos === this.end && frame.text) {
       this.fold();
       this.tail.append(frame.text);
@@ -69,19 +69,19 @@ export class LiveText {
     this.blocks = frame.block ?? 0;
     this.thought.data = "";
     this.thoughtEnd = 0;
-    if (frame.reasoning) this.think(frame.reasoning);
-    delete this.since.dataset.since; // the reasoning began at an unknown time before this page
+    if (frame.reasoning) this.think(frame);
     if (frame.text) this.fold();
   }
 
   /**
    * Add to the reasoning. One line shows its newest sentence, so that nothing moves when the answer begins. A click
-   * opens all of it.
+   * opens all of it. The server tells how long ago the reasoning began, since frames may come late.
    */
-  think(text) {
+  think({ reasoning: text, reasoning_seconds: seconds = 0 }) {
     const box = this.reasoning.lastChild;
     const atEnd = box.scrollHeight - box.scrollTop - box.clientHeight < 30;
-    if (this.reasoning.hidden && !this.thoughtEnd) this.since.dataset.since = new Date().toISOString();
+    const began = new Date(Date.now() - seconds * 1000).toISOString();
+    if (!(this.since.dataset.since < began)) this.since.dataset.since = began; // the frame that came soonest knows best
     this.thought.appendData(text);
     this.thoughtEnd += [...text].length; // the server counts characters, not UTF-16 units
     const sentences = this.thought.data.slice(-NEWEST_CHARS).trimEnd().split(SENTENCE_END);

@@ -11,6 +11,7 @@ from redis import Redis
 from dialogs.actions import messages, questions
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.live import consumers
+from dialogs.live.feeds import current_live_text
 from dialogs.live.flow_control import PING_BYTES, UNREAD_BYTES
 from dialogs.models import Dialog, Event, Generation, Turn
 from dialogs.runtime.driver import drive
@@ -147,12 +148,17 @@ def test_reasoning_streams_beside_the_text_and_stays_with_the_turn(script: Scrip
         async with listening(path_of(dialog), dialog.owner) as page:
             await rows(messages.post_message, dialog.pk, "Go")
             driving = Driving(dialog.pk)
-            begun = await frames_until(page, lambda frame: frame.get("reasoning_pos", 0) > 20)
+            begun = await frames_until(page, lambda frame: frame.get("reasoning_pos", 0) > 60)
             assert drafted(begun) == ""
+            elsewhere = await rows(current_live_text, dialog.pk)  # as another web process, or a page that polls, has it
             async with listening(path_of(dialog), dialog.owner) as late_page:  # a second tab, in the middle
                 late = await frames_until(late_page, is_state("idle"))
             frames = begun + await frames_until(page, is_state("idle"))
             await rows(driving.end)
+        seconds = [frame["reasoning_seconds"] for frame in begun if frame.get("reasoning")]
+        assert seconds[-1] > 0 and seconds == sorted(seconds)
+        assert elsewhere is not None and seconds[-1] - 0.1 <= elsewhere["reasoning_seconds"] < 60
+        assert next(frame for frame in late if frame.get("reasoning"))["reasoning_seconds"] >= seconds[-1]
         for seen in (frames, late):
             assert thought(seen) == reasoning
             assert "So it is **four**.".startswith(drafted(seen))

@@ -39,6 +39,18 @@ def test_a_text_that_redis_lost_returns_with_the_next_piece(
     assert 0 < redis_client.ttl(live_text_key(GENERATION)) <= LIVE_TEXT_SECONDS
 
 
+def test_the_time_that_a_text_has_left_tells_when_it_began(redis_client: Redis) -> None:
+    live, before = LiveText(uuid4(), GENERATION), time.monotonic()
+    say(live, "Grüße ")
+    begun = time.monotonic()
+    redis_client.flushall()
+    time.sleep(0.3)
+    say(live, "aus ")
+    eventually(lambda: redis_client.get(live.key) == "Grüße aus ".encode())
+    ago = LIVE_TEXT_SECONDS - redis_client.pttl(live.key) / 1000
+    assert 0.29 < time.monotonic() - begun < ago + 0.01 < time.monotonic() - before + 0.02
+
+
 @pytest.mark.parametrize(
     ("printed", "shown"),
     [
