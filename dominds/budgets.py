@@ -69,6 +69,7 @@ EVENT_BYTES = _budget("DOMINDS_EVENT_BYTES", 4 * MEGABYTE, "bytes in one event")
 CALLS = _budget("DOMINDS_CALLS_PER_ANSWER", 128, "tool calls in one answer")
 # The text of a refusal, annotations and citations, which are stored with the call. Programs are not told more of them.
 FIELDS_BYTES = _budget("DOMINDS_FIELDS_BYTES", 100_000, "bytes beside an answer")
+LOGPROBS = _budget("DOMINDS_LOGPROBS_PER_ANSWER", 8_192, "tokens with probabilities in one answer")
 ARGUMENT_CHARS = _budget("DOMINDS_ARGUMENT_CHARS", 2 * MEGABYTE, "characters of arguments in one answer")
 
 # -- Local servers' lists of models ------------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def start_dialog(
     own model.
     """
     whole = text_with(text, attached)
-    check_text(whole, has_images=any(file.pixels for file in attached))
+    check_text(whole, may_be_blank=any(file.pixels for file in attached))
     provider, _, model_id = model.partition("/")
     chosen = {"owner": owner, "agent": _enabled_agent(agent_id), "provider": provider, "model": model_id}
     served = served_or_unknown(Dialog(**chosen))
@@ -114,7 +114,7 @@ def post_message(
     an id, or a dialog that was just read with its agent.
     """
     whole = text_with(text, attached)
-    check_text(whole, has_images=any(file.pixels for file in attached))
+    check_text(whole, may_be_blank=any(file.pixels for file in attached))
     reason = unusable(dialog, attached, whole)
     with open_change(dialog.pk if isinstance(dialog, Dialog) else dialog) as change:
         turn = accept_message(change, text, reason, attached, client_message_id, author)
@@ -324,8 +324,8 @@ def _message_with_id(dialog_id: UUID, client_message_id: str) -> QuerySet[Turn, 
     return Turn.objects.filter(dialog_id=dialog_id, client_message_id=client_message_id)
 
 
-def check_text(text: str, *, has_images: bool = False) -> None:
-    if is_blank(text) and not has_images:
+def check_text(text: str, *, may_be_blank: bool = False) -> None:
+    if is_blank(text) and not may_be_blank:
         raise Invalid("The message is empty. Write something to send.")
     if problem := unstorable_reason(text):
         raise Invalid(f"The message {problem}. Remove it.")

@@ -28,7 +28,7 @@ def group(rows: Iterable[Any]) -> list[Unit]:
             continue
         if not row.tool_calls:
             is_replaced = is_cut_off(row) and rows[at + 1 : at + 2] and rows[at + 1].role == row.role
-            if (row.text or row.attachments) and not is_replaced:
+            if (row.text or row.attachments or row.role == "user") and not is_replaced:  # programs may say nothing
                 units.append(_text_unit(row))
             continue
         calls = _calls(row.tool_calls)

@@ -36,6 +36,7 @@ from health.levels import Thresholds
 from remediation.strategies.masking import ALL_SHOWN
 from remediation.tokens.calibration import Counted
 
+LOGPROBS = "logprobs"  # a field of answers
 SMALLEST = Decimal("1e-10")  # USD: the precision of the column
 CIRCUIT_SPREAD_SECONDS = 3.0  # random part of each wait, so that not all dialogs return when a circuit closes
 
@@ -177,9 +178,11 @@ def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> N
 def _storable_fields(reply: Reply) -> dict[str, Any] | None:
     if reply.error:
         return {"status": reply.error.status} if reply.error.status else None
-    text = dump(reply.fields)
-    is_storable = len(text) <= budgets.FIELDS_BYTES.most and b"\\u0000" not in text
-    return orjson.loads(text) or None if is_storable else None
+    probable = {name: value for name, value in reply.fields.items() if name == LOGPROBS}  # their reader bounds these
+    others = {name: value for name, value in reply.fields.items() if name != LOGPROBS}
+    is_storable = len(dump(others)) <= budgets.FIELDS_BYTES.most
+    text = dump({**probable, **(others if is_storable else {})})
+    return orjson.loads(text) or None if b"\\u0000" not in text else None
 
 
 def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None:

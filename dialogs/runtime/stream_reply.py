@@ -58,7 +58,7 @@ CUT_CALL = "The call of {} was cut off where the output ended, and was not run. 
 class Reply:
     """The result of a call. If it is incomplete, error, stopped, lost, interrupted or aborted says why."""
 
-    text: str = ""
+    text: str = ""  # with the refusal at its end
     reasoning: str = ""
     reasoning_ms: int = 0  # from its first to its last word
     tool_calls: tuple[ToolCall, ...] = ()
@@ -122,7 +122,9 @@ def stream_reply(
         reply.error = error
     if live is not None:
         live.flush()
-    reply.text, reply.reasoning = "".join(reading.parts), "".join(reading.thoughts)
+    reply.text, reply.reasoning = "".join((*reading.parts, *reading.refusals)), "".join(reading.thoughts)
+    if reading.refusals:
+        reply.fields = {**reply.fields, "refusal": "".join(reading.refusals)}
     taken = reply.usage.total_tokens if reply.is_complete and isinstance(reply.usage, Usage) else None
     if taken is not None and watch is not None and reply.finish_reason == FinishReason.LENGTH and not reply.tool_calls:
         reply.interrupted = watch.filled_by(taken)
@@ -139,6 +141,7 @@ class _Reading:
     def __init__(self, stream: Stream, live: LiveAnswer | None, watch: StreamWatch | None) -> None:
         self.reply = Reply()
         self.parts: list[str] = []
+        self.refusals: list[str] = []  # few words, which readers get with the turn
         self.thoughts: list[str] = []
         self._stream, self._live, self._watch = stream, live, watch
         self._unwatched = ""
@@ -147,11 +150,11 @@ class _Reading:
 
     def take(self, event: StreamEvent) -> None:
         match event:
-            case TextDelta(text):
-                if not self.parts:
+            case TextDelta(text, is_refusal):
+                if not self.parts and not self.refusals:
                     self.reply.first_token_ms = round((time.monotonic() - self._started) * 1000)
-                self.parts.append(text)
-                if self._live is not None and not self._has_shown_thoughts:
+                (self.refusals if is_refusal else self.parts).append(text)
+                if self._live is not None and not self._has_shown_thoughts and not is_refusal:
                     self._live.text.write(text)
                 self._ask_watch(text)
             case ReasoningDelta(text):
@@ -170,7 +173,7 @@ class _Reading:
     def _rethink(self) -> None:
         """Turn text into reasoning. Readers keep it as text until the turn says that it was thought."""
         self.thoughts += self.parts
-        self.parts = []
+        self.parts, self.refusals = [], []
         self._has_shown_thoughts = True
 
     def _think(self, text: str) -> None:

@@ -46,7 +46,10 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class TextDelta:
+    """A piece of the answer's text. A refusal, if its provider tells it apart, is the end of the text."""
+
     text: str
+    is_refusal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +75,7 @@ class ToolCallDelta:
 class Finished:
     """The provider's explicit end, without which no generation succeeds. ``end`` is the provider's word for it.
 
-    ``fields`` are further fields for programs: the text of a refusal, annotations, and fields of the whole answer.
+    ``fields`` are further fields for programs: annotations, and fields of the whole answer.
     """
 
     usage: UsageReport

@@ -10,7 +10,7 @@ from tests.doubles.chat_rules import PROTOCOL, ChatRequest, Family, Reasoning, t
 from tests.doubles.counting import Unit, canonical, count_text
 from tests.doubles.rules import Refusal, check
 from tests.doubles.serving import Answer, Double, Exchange, UsageMode
-from tests.doubles.streams import BreaksOff, data, pieces
+from tests.doubles.streams import BreaksOff, data, pieces, probable
 
 HIDDEN_KEYS = frozenset({"extra_content"})  # signatures, which cost nothing
 DONE = data(b"[DONE]")
@@ -100,7 +100,7 @@ class ChatDouble(Double):
         if record.body.get("stream"):
             return Answer(events=self._events(head, request, reply, calls, finish, record.usage))
         message = self._message(request, reply, calls)
-        choice = {"index": 0, "message": message, "finish_reason": finish}
+        choice = {"index": 0, "message": message, **_probable(request, reply, reply.text), "finish_reason": finish}
         return Answer({**head, "object": "chat.completion", "choices": [choice], **_reported(record.usage)})
 
     def _units(self, request: ChatRequest) -> list[Unit]:
@@ -187,15 +187,16 @@ class ChatDouble(Double):
         is_open = {"usage": None} if usage and self.usage == "whole" else {}
         head = {**head, "object": "chat.completion.chunk"}
 
-        def chunk(delta: dict[str, Any], reason: str | None = None) -> bytes:
-            return data({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}], **is_open})
+        def chunk(delta: dict[str, Any], reason: str | None = None, **more: Any) -> bytes:
+            choice = {"index": 0, "delta": delta, **more, "finish_reason": reason}
+            return data({**head, "choices": [choice], **is_open})
 
         yield chunk({"role": "assistant", "content": ""})
         if self._reasoning_part(request, ""):
             for piece in pieces(reply.reasoning, reply):
                 yield chunk(self._reasoning_part(request, piece))
         for piece in pieces(self._content(request, reply), reply):
-            yield chunk({"refusal" if reply.is_refusal else "content": piece})
+            yield chunk({"refusal" if reply.is_refusal else "content": piece}, **_probable(request, reply, piece))
         if reply.annotations:
             yield chunk({"annotations": list(reply.annotations)})
         for index, call in enumerate(calls):
@@ -216,6 +217,15 @@ class ChatDouble(Double):
 
 def _reported(usage: dict[str, Any] | None) -> dict[str, Any]:
     return {} if usage is None else {"usage": usage}
+
+
+def _probable(request: ChatRequest, reply: Reply, text: str) -> dict[str, Any]:
+    """The tokens of a text with their probabilities, if they were asked for."""
+    if not request.body.get("logprobs"):
+        return {}
+    tokens = probable(text, request.body.get("top_logprobs") or 0)
+    kind, other = ("refusal", "content") if reply.is_refusal else ("content", "refusal")
+    return {"logprobs": {kind: tokens, other: None}}
 
 
 def _without_hidden(part: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from tests.doubles.counting import Unit
 from tests.doubles.responses_rules import (
     FAMILIES,
     ITEM_RULES,
+    LOGPROBS,
     SEALER,
     SHAPE,
     SIZE,
@@ -19,7 +20,7 @@ from tests.doubles.responses_rules import (
 )
 from tests.doubles.rules import Refusal, RequestRefused, check
 from tests.doubles.serving import Answer, Double, Exchange, UsageMode
-from tests.doubles.streams import BreaksOff, named, pieces
+from tests.doubles.streams import BreaksOff, named, pieces, probable
 
 CACHED_FROM, CACHED_STEP = 1_024, 128  # tokens
 
@@ -155,6 +156,8 @@ class ResponsesDouble(Double):
             items.append(self._reasoning(request, reply))
         if reply.text:
             part = {"type": "output_text", "text": reply.text, "annotations": []}
+            if LOGPROBS in (request.body.get("include") or ()):
+                part["logprobs"] = probable(reply.text, request.body.get("top_logprobs") or 0)
             part = {"type": "refusal", "refusal": reply.text} if reply.is_refusal else part
             message = {"type": "message", "role": "assistant", "status": "completed", "content": [part]}
             items.append({"id": self.next_id("msg_"), **message})

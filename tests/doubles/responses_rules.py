@@ -13,8 +13,9 @@ FIELDS = set(
     "model input instructions tools tool_choice parallel_tool_calls reasoning include store stream max_output_tokens "
     "temperature top_p truncation previous_response_id text metadata user prompt_cache_key prompt_cache_retention "
     "prompt_cache_options context_management service_tier safety_identifier background stream_options "
-    "client_metadata".split()
+    "client_metadata top_logprobs".split()
 )
+LOGPROBS = "message.output_text.logprobs"
 ITEMS = ("message", "reasoning", "function_call", "function_call_output", "item_reference", "compaction")
 
 
@@ -92,6 +93,11 @@ def _great_output(request: ResponsesRequest) -> Offence:
 
 def _sampling(request: ResponsesRequest) -> Offence:
     return next(({"field": name} for name in ("temperature", "top_p") if request.body.get(name) not in (None, 1)), None)
+
+
+def _probable_thoughts(request: ResponsesRequest) -> Offence:
+    is_asked = LOGPROBS in (request.body.get("include") or ()) or bool(request.body.get("top_logprobs"))
+    return {} if is_asked and (request.body.get("reasoning") or {}).get("effort") != "none" else None
 
 
 def _effort(request: ResponsesRequest) -> Offence:
@@ -274,6 +280,7 @@ SHAPE = (
         param="max_output_tokens",
     ),
     Rule("sampling", _sampling, "Unsupported parameter: '{field}' is not supported with this model.", param="{field}"),
+    Rule("logprobs", _probable_thoughts, "logprobs are not supported with reasoning models.", param="include"),
     Rule(
         "effort",
         _effort,

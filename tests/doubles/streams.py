@@ -22,6 +22,12 @@ def named(payload: Mapping[str, Any]) -> bytes:
     return f"event: {payload['type']}\ndata: {json.dumps(payload)}\n\n".encode()
 
 
+def probable(text: str, alternatives: int = 0) -> list[dict[str, Any]]:
+    """The letters of a text as tokens with their probabilities, and for each the likeliest ones."""
+    tokens = [{"token": letter, "bytes": [*letter.encode()], "logprob": -0.25} for letter in text]
+    return [{**token, "top_logprobs": [token] * alternatives} for token in tokens]
+
+
 def pieces(text: str, reply: Reply) -> Iterator[str]:
     """The text in the reply's chunks, in the reply's time."""
     for start in range(0, len(text), reply.chunk_chars):

@@ -232,7 +232,8 @@ def _begin_run(key: ApiKey, reading: Reading) -> tuple[Reading, Run]:
 
 def _usual_notices(wanted: ChatRequest, run: Run) -> str:
     """Return the default of notices: words between those of the answer would spoil what a program reads."""
-    return "comment" if run.reads_text_alone or "response_format" in wanted.params else "text"
+    is_read_by_program = not wanted.params.keys().isdisjoint(("response_format", "logprobs"))
+    return "comment" if run.reads_text_alone or is_read_by_program else "text"
 
 
 async def _write_whole(writer: Writer, relay: Relay) -> Report:

@@ -10,13 +10,12 @@ from dialogs.api.sse import KEEP_ALIVE, write_event
 from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.parsing import ChatRequest, chat_request
-from dialogs.extras.v1.pieces import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Refusal, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece, Reading, Sent, call_json
 
 DONE = b"data: [DONE]\n\n"
 REASONS = {"stop_sequence": "stop"}
-OF_MESSAGE = ("refusal", "annotations")  # what the provider said beside an answer; all else is of the whole answer
 
 
 def read(sent: Sent) -> Reading:
@@ -36,6 +35,7 @@ class ChatWriter:
             "metadata": {**request.labels, "dialog_id": str(run.dialog_id)},
         }
         self._texts: list[str] = []
+        self._refusals: list[str] = []
         self._thoughts: list[str] = []
         self._ended: Ended | None = None
 
@@ -47,6 +47,9 @@ class ChatWriter:
             case Text(text):
                 self._texts.append(text)
                 return [write_event(self._chunk({"content": text}))]
+            case Refusal(text):
+                self._refusals.append(text)
+                return [write_event(self._chunk({"refusal": text}))]
             case Reasoning(text):
                 self._thoughts.append(text)
                 return [write_event(self._chunk({"reasoning_content": text}))]
@@ -58,16 +61,16 @@ class ChatWriter:
                 )
                 return [*map(write_event, self._last_chunks(piece)), DONE]
 
-    def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None) -> dict[str, Any]:
-        choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": finish_reason}
+    def _chunk(self, delta: dict[str, Any], finish_reason: str | None = None, logprobs: Any = None) -> dict[str, Any]:
+        choice = {"index": 0, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason}
         return {**self._object, "object": "chat.completion.chunk", "choices": [choice]}
 
     def _last_chunks(self, ended: Ended) -> list[dict[str, Any]]:
         calls = [{"index": index, **call_json(call)} for index, call in enumerate(ended.calls)]
         chunks = [self._chunk({"tool_calls": [call]}) for call in calls]
-        of_message = {name: ended.fields[name] for name in OF_MESSAGE if name in ended.fields}
+        of_message, of_answer = _fields(ended)
         chunks += [self._chunk(of_message)] if of_message else []
-        chunks.append({**self._chunk({}, ended.finish_reason), **_of_answer(ended)})
+        chunks.append({**self._chunk({}, ended.finish_reason, _logprobs(ended)), **of_answer})
         if self._includes_usage:
             chunks.append({**chunks[-1], "choices": [], "usage": ended.usage})
         chunks[-1]["dominds"] = ended.health
@@ -79,22 +82,31 @@ class ChatWriter:
     def whole(self) -> dict[str, Any]:
         assert self._ended is not None
         ended, text = self._ended, "".join(self._texts)
-        refusal = ended.fields.get("refusal")
-        text = text.removesuffix(refusal or "")
+        refusal = "".join(self._refusals) or None
+        of_message, of_answer = _fields(ended)
         message: dict[str, Any] = {
             "role": "assistant",
             "content": text or None if ended.calls or refusal else text,
             "refusal": refusal,
-            **({"annotations": ended.fields["annotations"]} if "annotations" in ended.fields else {}),
+            **of_message,
         }
         if self._thoughts:
             message["reasoning_content"] = "".join(self._thoughts)
         if ended.calls:
             message["tool_calls"] = [call_json(call) for call in ended.calls]
-        choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": ended.finish_reason}
+        choice = {"index": 0, "message": message, "logprobs": _logprobs(ended), "finish_reason": ended.finish_reason}
         answer = {"choices": [choice], "usage": ended.usage, "dominds": ended.health}
-        return {**self._object, "object": "chat.completion", **answer, **_of_answer(ended)}
+        return {**self._object, "object": "chat.completion", **answer, **of_answer}
 
 
-def _of_answer(ended: Ended) -> dict[str, Any]:
-    return {name: value for name, value in ended.fields.items() if name not in OF_MESSAGE}
+def _logprobs(ended: Ended) -> dict[str, Any] | None:
+    """Return the answer's tokens with their probabilities, of a stream at its end, or None."""
+    logprobs = ended.fields.get("logprobs")
+    return {"content": None, "refusal": None, **logprobs} if logprobs else None
+
+
+def _fields(ended: Ended) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Return what the provider said of the message, and what of the whole answer."""
+    of_answer = {name: value for name, value in ended.fields.items() if name != "logprobs"}
+    of_message = {"annotations": of_answer.pop("annotations")} if "annotations" in of_answer else {}
+    return of_message, of_answer

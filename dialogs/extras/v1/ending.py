@@ -15,7 +15,7 @@ from dialogs.extras.v1.pieces import Ended
 from dialogs.extras.v1.runs import Run, note_answer
 from dialogs.models import Dialog, Drive, Generation, Question, Turn
 from dialogs.runtime import client_tools
-from dominds.db.prepared import Select
+from dominds.db.prepared import Select, update
 from dominds.llm.circuit_breaker import NOT_CALLED
 from dominds.llm.provider import (
     AccessDenied,
@@ -62,6 +62,10 @@ def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
 def finish(run: Run, status: str, answer: str) -> Ended:
     ended = ended_by(run, status)
     note_answer(run, answer)
+    if "logprobs" in ended.fields:  # told once, since they are many times as long as the answer
+        newest = _newest_calls(run.dialog_id, run.seq, run.after_generation)[0]
+        fields = {name: value for name, value in (newest.provider_fields or {}).items() if name != "logprobs"}
+        update(Generation, {"id": newest.pk}, {"provider_fields": fields or None})
     return ended
 
 
@@ -79,9 +83,15 @@ def ended_by(run: Run, status: str) -> Ended:
     calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
     reason = _reason(last)
     reason = "tool_calls" if calls and reason != "length" else reason  # of a call that was cut off a part is there
-    fields = (last.provider_fields or {}) if last and not last.error_kind else {}
-    reason = "stop" if "refusal" in fields and reason == "content_filter" else reason  # its text says why
+    fields = fields_of(last)
+    if fields.pop("refusal", "") and reason == "content_filter":
+        reason = "stop"  # its text says why
     return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations), fields)
+
+
+def fields_of(last: Generation | None) -> dict[str, Any]:
+    """Return what the provider said beside an answer."""
+    return dict(last.provider_fields or {}) if last and not last.error_kind else {}
 
 
 def end_with_question(run: Run) -> Ended:

@@ -50,7 +50,8 @@ def after_head(conversation: Conversation, candidate: Candidate) -> Conversation
         conversation = replace(conversation, before=(*conversation.before, *conversation.results), results=())
     if candidate.held_ahead or candidate.held_chars:
         ahead, message = conversation.ahead[candidate.held_ahead :], conversation.message[candidate.held_chars :]
-        return replace(conversation, ahead=ahead, message=message)
+        is_new = bool(message or conversation.attached)
+        return replace(conversation, ahead=ahead, message=message, has_message=is_new)
     if candidate.fit and candidate.fit.summed_up:
         ahead = conversation.ahead[_end_of_summary(conversation, candidate) :]
         result = (candidate.summary,) if candidate.summary and candidate.results else ()

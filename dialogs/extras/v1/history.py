@@ -64,19 +64,17 @@ class Conversation:
     both.
 
     ``ahead`` are new messages before that one: the user's, or what was said beside the dialog. ``system`` are the
-    messages of that role, which stand in none of these.
+    messages of that role, which stand in none of these. The new message may be empty: ``has_message`` says whether
+    there is one.
     """
 
     before: tuple[ClientMessage, ...]
     message: str = ""
+    has_message: bool = False
     results: tuple[ClientMessage, ...] = ()
     ahead: tuple[ClientMessage, ...] = ()
     attached: tuple[Attached, ...] = ()
     system: tuple[SystemPlace, ...] = ()
-
-    @property
-    def has_message(self) -> bool:
-        return bool(self.message or self.attached)
 
     def as_one(self) -> tuple[str, tuple[Attached, ...]]:
         """Return the new messages as one: their texts and their files."""
@@ -112,6 +110,7 @@ def conversation_of(history: Sequence[ClientMessage]) -> Conversation:
     return Conversation(
         tuple(messages[:first]),
         newest.text,
+        bool(messages[last:]),
         tuple(messages[first:last]),
         tuple(ahead),
         newest.attached,

@@ -16,14 +16,13 @@ OURS = frozenset(
         prompt_cache_options prompt_cache_retention
         """.split()
 )
-UNBOUNDED = (("max_tokens", -1), ("max_completion_tokens", -1))  # as programs for LM Studio and llama.cpp write it
+# What asks for nothing; no bound on an answer is written so for LM Studio and llama.cpp.
+NOT_ASKED = (("max_tokens", -1), ("max_completion_tokens", -1), ("logprobs", False), ("top_logprobs", 0))
 PEOPLE = ("user", "safety_identifier")  # kept apart here, whatever the model's provider makes of them
 # What nobody here can do, of a request and of what it holds, with the values that do not ask for it.
 REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "request": {
         "n": (1,),
-        "logprobs": (False,),
-        "top_logprobs": (0,),
         "modalities": (["text"],),
         "audio": (),
         "moderation": (),
@@ -54,15 +53,16 @@ def params_in(body: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the model has to honour. Raises ``ApiError`` for what nobody can, and for unknown names."""
     params: dict[str, Any] = {}
     for name, value in body.items():
-        if value is None or name in OURS or (name, value) in UNBOUNDED:
+        if value is None or name in OURS or (name, value) in NOT_ASKED:
             continue
         if name in REFUSED["request"]:
             check_offered("request", {name: value})
         elif name in FOR_THE_MODEL:
             params[name] = _storable(value, name)
         else:
-            raise invalid(f"There is no field {name!r} in a request.", name)
-    if {"max_tokens", "max_completion_tokens"} <= params.keys():
+            raise invalid(f"There is no field {name!r} that is known here: leave it out.", name)
+    both = [params[name] for name in ("max_tokens", "max_completion_tokens") if name in params]
+    if both[1:] and both[0] != both[1]:
         raise invalid("max_tokens and max_completion_tokens say the same: send one of them.", "max_tokens")
     return params
 

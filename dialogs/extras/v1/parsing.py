@@ -90,7 +90,7 @@ def chat_request(
         raise invalid("Name an agent: GET /v1/models lists them.", "model")
     metadata = _mapping(body.get("metadata"), "metadata")
     options = _stream_options(body.get("stream_options"))
-    tools = _tools(body)
+    tools, choice = _allowed_tools(_tools(body), body.get("tool_choice"))
     instructions, messages = _messages(body.get("messages"), instructions_end)
     if is_asking:
         _check_end(messages, len(body["messages"]))
@@ -99,7 +99,7 @@ def chat_request(
         messages=messages,
         instructions=instructions,
         tools=tools,
-        required_tool=_required_tool(body.get("tool_choice"), tools),
+        required_tool=_required_tool(choice, tools),
         stream=_flag(body.get("stream"), "stream"),
         include_usage=_flag(options.get("include_usage"), "stream_options.include_usage"),
         include_reasoning=_flag(body.get("include_reasoning"), "include_reasoning"),
@@ -385,6 +385,21 @@ def _tool(value: Any, param: str) -> dict[str, Any]:
         "parameters": parameters or {"type": "object", "properties": {}},
         **({"strict": True} if strict else {}),
     }
+
+
+def _allowed_tools(tools: list[dict[str, Any]], choice: Any) -> tuple[list[dict[str, Any]], Any]:
+    """Return the tools that a choice leaves to the model, and the choice among these."""
+    if not isinstance(choice, dict) or choice.get("type") != "allowed_tools":
+        return tools, choice
+    param = "tool_choice.allowed_tools"
+    allowed = _mapping(choice.get("allowed_tools"), param)
+    named = allowed.get("tools")
+    if not isinstance(named, list) or allowed.get("mode") not in ("auto", "required"):
+        raise invalid(f"{param} must have a list of tools, and the mode auto or required.", param)
+    names = {_mapping(_mapping(tool, param).get("function"), param).get("name") for tool in named}
+    if unknown := names - {tool["name"] for tool in tools}:
+        raise invalid(f"{param} names no tool of this request: {unknown.pop()!r}.", param)
+    return [tool for tool in tools if tool["name"] in names], allowed["mode"]
 
 
 def _required_tool(choice: Any, tools: list[dict[str, Any]]) -> str:

@@ -13,6 +13,13 @@ class Text:
 
 
 @dataclass(frozen=True, slots=True)
+class Refusal:
+    """The end of a text in which the model refuses, as its provider tells it apart."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reasoning:
     text: str
 
@@ -32,7 +39,7 @@ class KeepAlive:
 @dataclass(frozen=True, slots=True)
 class Ended:
     """``usage`` is null when the model call that ended this answer reported none. ``fields`` is what else its provider
-    said: the text of a refusal, annotations, and fields of the whole answer."""
+    said: annotations, and fields of the whole answer."""
 
     finish_reason: str
     calls: tuple[Call, ...]
@@ -41,4 +48,4 @@ class Ended:
     fields: dict[str, Any] = field(default_factory=dict)
 
 
-Piece = Text | Reasoning | Notice | KeepAlive | Ended
+Piece = Text | Refusal | Reasoning | Notice | KeepAlive | Ended

@@ -90,7 +90,7 @@ class Head:
         if dialog.state not in AT_HEAD or (not dialog.all_placed and _queued_turns.first(dialog.pk)):
             return None
         if candidate.results and not candidate.summary:  # all that is new in the message
-            conversation = replace(conversation, ahead=(), message="", attached=())
+            conversation = replace(conversation, ahead=(), message="", has_message=False, attached=())
         conversation = _without_held_results(conversation, dialog)
         if dialog.archived_at and (dialog.forked_from_id or dialog.fork_count):
             take_place(dialog, dialog)  # its user went back to this version

@@ -11,6 +11,7 @@ from dialogs.context.served import Served, served_or_unknown
 from dialogs.context.tool_calls import Result
 from dialogs.context.view import View, view_of_turns
 from dialogs.extras.v1 import lifetime, options
+from dialogs.extras.v1.errors import invalid
 from dialogs.extras.v1.finding import is_background
 from dialogs.extras.v1.forks import message_of
 from dialogs.extras.v1.history import LEADS, Conversation
@@ -43,6 +44,7 @@ def prepare(place: Place) -> Prepared:
     lifetime.check_policy(request.policy, served)
     if isinstance(served, Served):  # or the message will be refused for that
         options.check_model_honours(served.model, incoming.agent.model_params, request.params)
+        _check_blank(conversation, served)
     results = {message.call_id: Result(message.text) for message in conversation.results}
     view = _view_to_come(dialog, conversation) if results and not stored else None
     is_in_conversation = isinstance(place, Named) and dialog.last_turn_seq > 0
@@ -52,6 +54,12 @@ def prepare(place: Place) -> Prepared:
         unusable=_unusable(dialog, conversation, served) if request.is_asking else "",
         is_background=place.is_aside or (not is_in_conversation and is_background(incoming)),
     )
+
+
+def _check_blank(conversation: Conversation, served: Served) -> None:
+    text, attached = conversation.as_one()
+    if conversation.has_message and not (text.strip() or attached or served.model.kind.takes_blank):
+        raise invalid("The message is empty: the API of its model takes none without text.", "messages")
 
 
 def _client(incoming: Incoming) -> Client:

@@ -14,13 +14,14 @@ from uuid import UUID
 import structlog
 from django.db import DatabaseError
 from django.db.models import QuerySet, Subquery
+from django.db.models.fields.json import KeyTextTransform
 
 from dialogs.extras.v1.composing import Composer, Thoughts
 from dialogs.extras.v1.ending import end_with_question, finish
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.health import calls_for
 from dialogs.extras.v1.notices import is_notice
-from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, KeepAlive, Notice, Piece, Reasoning, Refusal, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.live.db_threads import in_db_thread
 from dialogs.live.feeds import Feed
@@ -49,10 +50,12 @@ class KeyEnded(ApiError):
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """The stored state of an answer. ``status`` is the message's; ``ours`` are the model calls made for it."""
+    """The stored state of an answer. ``status`` is the message's. ``ours`` are the model calls made for it, each with
+    the refusal in which its text ends, or None.
+    """
 
     status: str
-    ours: frozenset[int]
+    ours: dict[int, str | None]
     question: str
     events: list[dict[str, Any]]
 
@@ -87,7 +90,7 @@ class Relay:
         self._behind = True
         self._live_texts: list[dict[str, Any]] = []
         self._seq = run.after_event
-        self._ours: frozenset[int] = frozenset()
+        self._ours: dict[int, str | None] = {}
         self._begun = not run.queued
         self._mentioned = False
         self._answer = ""  # the answer as the client has it
@@ -125,7 +128,7 @@ class Relay:
                 has_piece = False
                 async for piece in self._due_pieces(feed):
                     has_piece = True
-                    self._answer += piece.text if isinstance(piece, Text) else ""
+                    self._answer += piece.text if isinstance(piece, Text | Refusal) else ""
                     yield piece
                     if isinstance(piece, Ended):
                         return
@@ -196,16 +199,16 @@ class Relay:
         elif turn["role"] == Turn.Role.NOTICE and self._begun and is_notice(turn["text"]):
             return [self._notice(turn["text"])]
         elif turn["role"] == Turn.Role.ASSISTANT and turn["generation"] in self._ours:
-            goes_on = turn["status"] == Turn.Status.INTERRUPTED
-            thought = self._reasoning(turn["generation"], 0, (turn["reasoning"] or {}).get("text", ""))
-            text = self._composer.turn(
-                turn["generation"],
-                turn["text"],
-                goes_on=goes_on,
-                thought=(turn["reasoning"] or {}).get("text", ""),
-            )
-            return [*thought, *_text(text)]
+            return self._of_answer(turn)
         return []
+
+    def _of_answer(self, turn: dict[str, Any]) -> list[Piece]:
+        generation, thought = turn["generation"], (turn["reasoning"] or {}).get("text", "")
+        refusal = self._ours[generation] or ""
+        goes_on = turn["status"] == Turn.Status.INTERRUPTED
+        text = self._composer.turn(generation, turn["text"].removesuffix(refusal), goes_on=goes_on, thought=thought)
+        refused: list[Piece] = [Refusal(refusal)] if refusal else []
+        return [*self._reasoning(generation, 0, thought), *_text(text), *refused]
 
     def _notice(self, text: str) -> Piece:
         return Text(self._composer.notice(text)) if self._notices_as_text else Notice(text)
@@ -251,7 +254,7 @@ def _progress(run: Run, after: int, status: str, question: str | None) -> Progre
         status=status,
         question=question or "",
         events=events.after(run.dialog_id, after, BATCH),
-        ours=frozenset(_numbers_of_calls(run.dialog_id, run.seq, run.after_generation)),
+        ours=dict(_calls_and_refusals(run.dialog_id, run.seq, run.after_generation)),
     )
 
 
@@ -259,7 +262,7 @@ def _read_end(run: Run, after: int) -> Progress:
     """Wait for the whole answer, and read what happened on the way with its end."""
     status, question = status_and_question.one(run.dialog_id, run.seq)
     is_over = status not in UNDER_WAY or question
-    return _progress(run, after, status, question) if is_over else Progress(status, frozenset(), "", [])
+    return _progress(run, after, status, question) if is_over else Progress(status, {}, "", [])
 
 
 @Select
@@ -271,5 +274,5 @@ def status_and_question(dialog_id: UUID, seq: int) -> QuerySet[Turn, Any]:
 
 
 @Select
-def _numbers_of_calls(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation, int]:
-    return calls_for(dialog_id, seq, after).values_list("pk", flat=True)
+def _calls_and_refusals(dialog_id: UUID, seq: int, after: int) -> QuerySet[Generation, tuple[int, str | None]]:
+    return calls_for(dialog_id, seq, after).values_list("pk", KeyTextTransform("refusal", "provider_fields"))

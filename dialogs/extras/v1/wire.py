@@ -12,11 +12,11 @@ from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError, invalid
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.parsing import ChatRequest, chat_request, check_number
-from dialogs.extras.v1.pieces import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Refusal, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.models import ApiKey
 
-AnswerPiece = Text | Reasoning | Compacted | Ended
+AnswerPiece = Text | Refusal | Reasoning | Compacted | Ended
 MESSAGE = re.compile(r"messages\[(\d+)\]")
 SHOWN = "[The image of this result follows.]"
 

@@ -154,6 +154,8 @@ _CHAT_PARAMS: dict[str, Field] = {
     "seed": whole_number(-(2**63), 2**63 - 1),
     "stop": _stop,
     "logit_bias": mapping,
+    "logprobs": truth,
+    "top_logprobs": whole_number(0, 20),
     "parallel_tool_calls": truth,
     "response_format": mapping,
     "service_tier": text,
@@ -173,12 +175,33 @@ _CHAT_PARAMS: dict[str, Field] = {
     "keep_alive": anything,
     "ttl": whole_number(0, MOST),  # LM Studio
 }
+# Fields that shape an answer of one server or gateway alone. What they may hold is left to that server.
+_OF_ONE_SERVER = """
+    add_bos allowed_token_ids bad_words ignore_eos include_stop_str_in_output length_penalty min_tokens priority
+    skip_special_tokens spaces_between_special_tokens stop_token_ids thinking_token_budget
+    guided_choice guided_decoding_backend guided_grammar guided_json guided_regex guided_whitespace_pattern
+    structured_outputs
+    ebnf no_stop_trim regex
+    dry_allowed_length dry_base dry_multiplier dry_penalty_last_n dry_sequence_breakers dynatemp_exponent dynatemp_range
+    grammar id_slot json_schema min_keep mirostat mirostat_eta mirostat_tau n_keep penalize_nl repeat_last_n
+    reasoning_budget samplers tfs_z top_n_sigma typical_p xtc_probability xtc_threshold
+    models plugins provider route top_a transforms
+    prompt_mode random_seed safe_prompt
+    enable_search search_options search_parameters do_sample
+""".split()
+
+
+def _extra_named(name: str) -> InOwnWords:
+    return lambda _model, value: {"extra": {name: value}}
+
+
 CHAT = Dialect(
     _CHAT_PARAMS,
     _chat_effort,
     _chat_refused,
     {
         **{name: _field_named(name) for name in _CHAT_PARAMS if name != "metadata"},
+        **{name: _extra_named(name) for name in _OF_ONE_SERVER},
         **_output_from(1),
         "reasoning_effort": lambda model, value: _chat_effort(model, one_of(EFFORTS)(value)),
         "response_format": _chat_format,
@@ -231,12 +254,18 @@ RESPONSES = Dialect(
         "safety_identifier": text,
         "prompt_cache_retention": text,
         "prompt_cache_options": mapping,
+        "logprobs": truth,  # by ``include``
+        "top_logprobs": whole_number(0, 20),
     },
     lambda model, effort: {"reasoning": {"effort": effort}},
     _responses_refused,
     {
         **{
-            name: _field_named(name) for name in ("temperature", "top_p", "parallel_tool_calls", "service_tier", "user")
+            name: _field_named(name)
+            for name in (
+                *("temperature", "top_p", "parallel_tool_calls", "service_tier", "user"),
+                *("logprobs", "top_logprobs"),
+            )
         },
         **_output_from(16),  # OpenAI refuses less
         "safety_identifier": _field_named("safety_identifier"),

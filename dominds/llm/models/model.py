@@ -136,6 +136,7 @@ class ProviderKind:
     form: Form = Form()
     can_force: bool = True  # whether models can be forced to call a tool, if the catalog does not say
     takes_several_system: bool = False  # whether several system messages may begin a conversation
+    takes_blank: bool = True  # whether a message may be empty
     embeds: bool = False  # answers at /embeddings in OpenAI's format
     forcing: Forcing = Forcing.NAMED
     echo: Echo = Echo.NEVER

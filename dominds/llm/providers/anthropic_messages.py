@@ -82,6 +82,7 @@ ANTHROPIC = ProviderKind(
     echo=Echo.SENT,
     params=ANTHROPIC_MESSAGES,
     form=Form(plain_keys=True),
+    takes_blank=False,
     modalities=MODALITIES,
     # The bound since Opus 4.7. Images of earlier models take a third of it at most.
     part_sizes=PartSizes(patch=28, most_patches=4784, page=3000),
@@ -96,6 +97,7 @@ ANTHROPIC_COMPATIBLE = ProviderKind(
     echo=Echo.SENT,
     params=MESSAGES,
     form=Form(plain_keys=True),
+    takes_blank=False,
     loaded_window=anthropic_window,
 )
 

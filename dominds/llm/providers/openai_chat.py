@@ -287,19 +287,19 @@ class ChatReader(AnswerReader):
         refuse_errors(choice, choice.get("delta"), choice.get("message"))  # OpenRouter has errors in the choice
         self.note_end(choice.get("finish_reason"))
         self.note_native_end(choice.get("native_finish_reason"))  # OpenRouter
+        self._note_logprobs(choice.get("logprobs"))
         delta = self._delta_of(choice)
         for holder in (choice, delta):  # Moonshot has the usage in the choice
             self.note_counts(holder.get("usage"))
         events: list[StreamEvent] = list(self._read_reasoning(delta))
         self._extra = delta.get("extra_content") or self._extra
-        if refusal := text_inside(delta.get("refusal")):
-            self.fields["refusal"] = self.fields.get("refusal", "") + refusal
         if annotations := objects_of(delta.get("annotations")):
             self.fields["annotations"] = [*self.fields.get("annotations", ()), *annotations]
-        for text, is_thought in (*spoken_in(delta.get("content")), *spoken_in(refusal)):
+        for text, is_thought in spoken_in(delta.get("content")):
             if is_thought and text:
                 self._reasoning.setdefault(REASONING_FIELDS[0], []).append(text)
             events += self.think(text) if is_thought else self.say(text)
+        events += self.refuse(text_inside(delta.get("refusal")))
         pieces = objects_of(delta.get("tool_calls") or choice.get("tool_calls"))
         if legacy := delta.get("function_call"):
             pieces.append({"function": legacy})
@@ -308,6 +308,16 @@ class ChatReader(AnswerReader):
             if text := self._read_call(piece, at, named):
                 events.append(ToolCallDelta(text))
         return events
+
+    def _note_logprobs(self, reported: Any) -> None:
+        """Add a piece's tokens, each with its probability, to those of the pieces before: of ``content`` or
+        ``refusal``.
+        """
+        for name, tokens in reported.items() if isinstance(reported, dict) else ():
+            if tokens := objects_of(tokens):
+                known = self.fields.setdefault("logprobs", {}).setdefault(name, [])
+                known += tokens
+                budgets.LOGPROBS.check(len(known))
 
     def _delta_of(self, choice: dict[str, Any]) -> dict[str, Any]:
         """Return the new part of a choice. Some servers send whole messages: once, growing, or after all deltas."""
@@ -413,7 +423,7 @@ class ChatReader(AnswerReader):
 def _plain_text(choice: dict[str, Any]) -> str:
     """Return the text of a choice if it holds nothing else, which is true of nearly all pieces of an answer."""
     delta = choice.get("delta")
-    if not isinstance(delta, dict) or choice.get("finish_reason"):
+    if not isinstance(delta, dict) or choice.get("finish_reason") or choice.get("logprobs"):
         return ""
     text, is_plain = delta.get("content"), delta.keys() <= TEXT_FIELDS and choice.keys() <= PIECE_FIELDS
     return text if is_plain and isinstance(text, str) else ""

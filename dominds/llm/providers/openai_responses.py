@@ -88,8 +88,10 @@ def request_body(request: Request, owner: Owner, model: ModelInfo) -> dict[str, 
         "store": False,
         **in_body(model.model_params),
     }
-    if not request.model.startswith(MODELS_WITHOUT_REASONING):
-        body["include"] = ["reasoning.encrypted_content"]
+    included = [] if request.model.startswith(MODELS_WITHOUT_REASONING) else ["reasoning.encrypted_content"]
+    included += ["message.output_text.logprobs"] if body.pop("logprobs", False) else []
+    if included:
+        body["include"] = included
     if request.instructions:
         body["instructions"] = request.instructions
     if request.conversation:
@@ -187,8 +189,10 @@ class ResponsesReader(AnswerReader):
 
     def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
         match document.get("type"):
-            case "response.output_text.delta" | "response.refusal.delta":
+            case "response.output_text.delta":
                 return self._say(document.get("delta"))
+            case "response.refusal.delta":
+                return self._refuse(text_inside(document.get("delta")))
             case "response.output_text.done" | "response.refusal.done" | "response.content_part.done":
                 return self._end_part(document.get("part") or document)
             case "response.function_call_arguments.delta":
@@ -224,10 +228,16 @@ class ResponsesReader(AnswerReader):
         self._has_said_part = self._has_said_part or bool(text)
         return self.read_content(content)
 
+    def _refuse(self, text: str) -> list[StreamEvent]:
+        self._said.append(text)
+        self._has_said_part = self._has_said_part or bool(text)
+        return self.refuse(text)
+
     def _end_part(self, part: dict[str, Any]) -> list[StreamEvent]:
         """Take the text of a whole part if no pieces of it came, since some servers send none."""
-        text = part.get("text") or part.get("refusal")
-        return [] if self._has_said_part else self._say(text)
+        if self._has_said_part:
+            return []
+        return self._say(part["text"]) if part.get("text") else self._refuse(text_inside(part.get("refusal")))
 
     def _put(self, document: dict[str, Any], item: dict[str, Any], *, is_done: bool) -> None:
         """Put the newest state of an item in the place where the item began."""
@@ -286,9 +296,10 @@ class ResponsesReader(AnswerReader):
             self._items = [*others, *_calls_in(self._items)]
         self.note_counts(response.get("usage"))
         self.note_fields(response)
-        parts = [part for item in self._items for part in _parts_of(item) if isinstance(part, dict)]
-        if refusal := "".join(text_inside(part) for part in parts if part.get("type") == "refusal"):
-            self.fields["refusal"] = refusal
+        parts = (part for item in self._items for part in _parts_of(item) if isinstance(part, dict))
+        if logprobs := [one for part in parts for one in objects_of(part.get("logprobs"))]:
+            budgets.LOGPROBS.check(len(logprobs))
+            self.fields["logprobs"] = {"content": logprobs}
         self.has_ended = self.is_done = True
         if details or kind == "response.incomplete":
             self.note_end(details.get("reason") if isinstance(details, dict) else details)
@@ -303,8 +314,15 @@ class ResponsesReader(AnswerReader):
         thoughts = [] if said else [text_inside(item) for item in self._items if item.get("type") == "reasoning"]
         events = self.think("\n\n".join(filter(None, thoughts)) if not self.has_thought else "")
         if said.strip() and said in text and not text.startswith(said):  # the beginning was not streamed
-            return [*events, *self.take_back(), *self._say(text)]
-        return events + (self._say(text[len(said) :]) if text.startswith(said) and len(text) > len(said) else [])
+            return [*events, *self.take_back(), *self._end_with(text)]
+        return events + (self._end_with(text[len(said) :]) if text.startswith(said) else [])
+
+    def _end_with(self, text: str) -> list[StreamEvent]:
+        """Take the end of the answer, and of that the refusal apart."""
+        parts = [part for item in self._items for part in _parts_of(item) if isinstance(part, dict)]
+        refusal = "".join(text_inside(part) for part in parts if part.get("type") == "refusal")
+        refusal = text if refusal.endswith(text) else refusal if text.endswith(refusal) else ""
+        return [*self._say(text.removesuffix(refusal)), *self._refuse(refusal)]
 
     def calls(self) -> list[ToolCall]:
         return [
@@ -328,7 +346,7 @@ class ResponsesReader(AnswerReader):
 
     def _reason(self, calls: list[ToolCall], *, has_answer: bool) -> FinishReason:
         reason = super()._reason(calls, has_answer=has_answer)
-        return FinishReason.REFUSAL if "refusal" in self.fields and reason is FinishReason.STOP else reason
+        return FinishReason.REFUSAL if self.has_refused and reason is FinishReason.STOP else reason
 
 
 def _places_of(document: dict[str, Any], item: dict[str, Any]) -> list[tuple[str, Any]]:

@@ -133,6 +133,7 @@ class AnswerReader(ABC):
         self.chars = 0  # characters of the answer's text that were released
         self._texts: list[str] = []  # pieces of that text, kept only if tools are offered: a call may stand in it
         self._thoughts: list[str] = []  # pieces of the thinking, kept for the same reason
+        self.has_refused = False
         self.has_thought = False  # whether thinking came in a field of its own
         self.end = ""  # the provider's word for the end
         self.counts: dict[str, Any] = {}  # token counts as they were reported
@@ -227,6 +228,13 @@ class AnswerReader(ABC):
     def say(self, text: str) -> list[StreamEvent]:
         """Take a piece of the answer's text, and separate the thinking in it."""
         return self._count(self._tags.feed(text)) if text else []
+
+    def refuse(self, text: str) -> list[StreamEvent]:
+        """Take a piece of a refusal, which its provider tells apart from other text."""
+        if not text:
+            return []
+        self.has_refused = True
+        return [*self._count(self._tags.close()), *self._count(iter([TextDelta(text, is_refusal=True)]))]
 
     def take_back(self) -> list[StreamEvent]:
         """Take back the answer's text so far, including the part that is held, so that another one can be said."""

@@ -5,7 +5,7 @@ from typing import Any
 from dialogs.api.sse import KEEP_ALIVE, write_event
 from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError
-from dialogs.extras.v1.pieces import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Refusal, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece
 from dominds.llm.json_text import arguments_object
@@ -50,7 +50,7 @@ class ContentWriter:
 
     def piece(self, piece: AnswerPiece) -> list[bytes]:
         match piece:
-            case Text(text):
+            case Text(text) | Refusal(text):
                 return self._say({"text": text})
             case Reasoning(text):
                 return self._say({"text": text, "thought": True})

@@ -7,7 +7,7 @@ from dialogs.api.sse import write_event
 from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError, request_id
 from dialogs.extras.v1.history import Call
-from dialogs.extras.v1.pieces import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Refusal, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.extras.v1.wire import AnswerPiece
 from dominds.llm.json_text import arguments_object, arguments_text
@@ -76,7 +76,7 @@ class MessageWriter:
 
     def piece(self, piece: AnswerPiece) -> list[bytes]:
         match piece:
-            case Text(text):
+            case Text(text) | Refusal(text):
                 return self._text_events("text", text)
             case Reasoning(text):
                 return self._text_events("thinking", text)

@@ -1,14 +1,14 @@
 """Answers of ``/v1/responses``: items of reasoning, text and calls, as one response or as its numbered events."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from dialogs.api.sse import KEEP_ALIVE, write_event
 from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
-from dialogs.extras.v1.pieces import Ended, Reasoning, Text
+from dialogs.extras.v1.pieces import Ended, Reasoning, Refusal, Text
 from dialogs.extras.v1.responses.stored import Place
 from dialogs.extras.v1.responses.tools import Tools
 from dialogs.extras.v1.runs import Run
@@ -36,15 +36,16 @@ SEALED = "dominds"  # in the place of encrypted reasoning, which comes back unre
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of text item: what it holds, and its events."""
+    """A kind of text: the item and the part that hold it, and their events."""
 
     prefix: str
     empty: dict[str, Any]
-    holder: str  # the field of its parts
+    holder: str  # the field of an item with its parts
     index: str
     part: dict[str, Any]
     part_event: str
     text_event: str
+    text: str = "text"  # the field of a part with its text
     beside: dict[str, Any] = field(default_factory=dict)
 
 
@@ -58,6 +59,7 @@ MESSAGE = Kind(
     text_event="response.output_text",
     beside={"logprobs": []},
 )
+REFUSAL = replace(MESSAGE, part={"type": "refusal"}, text_event="response.refusal", text="refusal", beside={})
 REASONING = Kind(
     prefix="rs",
     empty={"type": "reasoning"},
@@ -88,8 +90,9 @@ class ResponseWriter:
             "metadata": {**(body.get("metadata") or {}), "dialog_id": str(run.dialog_id)},
         }
         self._number = 0
-        self._kind: Kind | None = None  # of the last item, while it is under way
+        self._kind: Kind | None = None  # of the last item's last part, while it is under way
         self._texts: list[str] = []
+        self._logprobs: list[Any] = []  # of the text that the end closes
 
     def begin(self) -> list[bytes]:
         return [self._event(f"response.{status}", response=self._response) for status in ("created", "in_progress")]
@@ -103,6 +106,8 @@ class ResponseWriter:
         match piece:
             case Text(text):
                 return self._text_events(MESSAGE, text)
+            case Refusal(text):
+                return self._text_events(REFUSAL, text)
             case Reasoning(text):
                 return self._text_events(REASONING, text)
             case Compacted():
@@ -131,33 +136,43 @@ class ResponseWriter:
     def _text_events(self, kind: Kind, text: str) -> list[bytes]:
         events = []
         if kind is not self._kind:
-            events = self._close_item()
+            goes_on = self._kind is not None and self._kind.prefix == kind.prefix  # a refusal behind other text
+            events = self._close_part() if goes_on else self._close_item()
             self._kind, self._texts = kind, []
-            events.append(self._open_item(kind.prefix, {**kind.empty, kind.holder: []}))
-            events.append(self._part_event("added", kind, ""))
+            events += [] if goes_on else [self._open_item(kind.prefix, {**kind.empty, kind.holder: []})]
+            part = {**kind.part, kind.text: ""}
+            events.append(self._event(f"{kind.part_event}.added", **self._part_here(kind), part=part))
         self._texts.append(text)
-        place = {**self._here, kind.index: 0, **kind.beside}
-        return [*events, self._event(f"{kind.text_event}.delta", **place, delta=text)]
+        return [*events, self._event(f"{kind.text_event}.delta", **self._part_here(kind), **kind.beside, delta=text)]
 
-    def _part_event(self, stage: str, kind: Kind, text: str) -> bytes:
-        place = {**self._here, kind.index: 0}
-        return self._event(f"{kind.part_event}.{stage}", **place, part={**kind.part, "text": text})
+    def _part_here(self, kind: Kind) -> dict[str, Any]:
+        """Return the part under way, for its events."""
+        return {**self._here, kind.index: len(self._response["output"][-1][kind.holder])}
 
-    def _close_item(self) -> list[bytes]:
-        """Return the end of the item under way, if there is one."""
+    def _close_part(self) -> list[bytes]:
+        """Return the end of the part under way, if there is one."""
         kind, self._kind = self._kind, None
         if kind is None:
             return []
-        text = "".join(self._texts)
+        text = {kind.text: "".join(self._texts)}
+        probable = {"logprobs": self._logprobs} if kind is MESSAGE else {}
+        here, part = self._part_here(kind), {**kind.part, **text, **probable}
+        self._response["output"][-1][kind.holder].append(part)
+        return [
+            self._event(f"{kind.text_event}.done", **here, **text, **probable),
+            self._event(f"{kind.part_event}.done", **here, part=part),
+        ]
+
+    def _close_item(self) -> list[bytes]:
+        """Return the end of the item under way, if there is one."""
+        if not (events := self._close_part()):
+            return []
         item = self._response["output"][-1]
-        item[kind.holder] = [{**kind.part, "text": text}]
         if "status" in item:
             item["status"] = "completed"
         elif self._encrypts:
             item["encrypted_content"] = SEALED
-        place = {**self._here, kind.index: 0, **kind.beside}
-        whole = self._event(f"{kind.text_event}.done", **place, text=text)
-        return [whole, self._part_event("done", kind, text), self._item_event("done")]
+        return [*events, self._item_event("done")]
 
     def _call_events(self, call: Call) -> list[bytes]:
         item = self._tools.item(call)
@@ -184,23 +199,14 @@ class ResponseWriter:
 
     def end(self, ended: Ended) -> list[bytes]:
         reason, fields = ended.finish_reason, ended.fields
+        self._logprobs = fields.get("logprobs", {}).get("content", [])
         events = self._close_item()
-        if refusal := fields.get("refusal"):
-            self._tell_refusal(refusal)
         events += [event for call in ended.calls for event in self._call_events(call)]
         status = "incomplete" if reason in INCOMPLETE else "completed"
         details = {"reason": INCOMPLETE[reason]} if reason in INCOMPLETE else None
         self._response |= {"status": status, "incomplete_details": details, "usage": usage_json(ended.usage)}
         self._response |= {"service_tier": fields["service_tier"]} if "service_tier" in fields else {}
         return [*events, self._event(f"response.{status}", response=self._response)]
-
-    def _tell_refusal(self, refusal: str) -> None:
-        """Tell the end of the text apart as a refusal. Its events had told it before the provider had said so."""
-        messages = [item for item in self._response["output"] if item["type"] == "message"]
-        for item in messages[-1:]:
-            text = item["content"][0]["text"].removesuffix(refusal)
-            before = [{**MESSAGE.part, "text": text}] if text else []
-            item["content"] = [*before, {"type": "refusal", "refusal": refusal}]
 
     def failure(self, error: ApiError) -> list[bytes]:
         problem = {"code": error.code, "message": error.message}

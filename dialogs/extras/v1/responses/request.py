@@ -47,6 +47,7 @@ NAMES = {
     "reasoning_effort": "reasoning.effort",
     "verbosity": "text.verbosity",
     "response_format": "text.format",
+    "logprobs": "include",
 }
 LOGPROBS = "message.output_text.logprobs"
 TRIGGER = "compaction_trigger"
@@ -61,10 +62,7 @@ def read(sent: Sent) -> Reading:
     body, tools = sent.body, Tools()
     threshold = _threshold(body.get("context_management"))
     chat = _chat_of(sent, tools, teller_for(sent.key))
-    include = read_list(body.get("include"), "include")
-    if LOGPROBS in include:
-        raise invalid(f"{LOGPROBS} is not offered here: leave it out.", "include")
-    writer = partial(ResponseWriter, body, tools, ENCRYPTED in include)
+    writer = partial(ResponseWriter, body, tools, ENCRYPTED in read_list(body.get("include"), "include"))
     prior = partial(chat.prior, sent, "input")
     if _ends_with_trigger(body):
         return Reading(prior().request, writer, NAMES, prior, is_compaction=True)
@@ -154,6 +152,7 @@ def _options(body: dict[str, Any]) -> dict[str, Any]:
         "reasoning_effort": reasoning.get("effort"),
         "verbosity": text.get("verbosity"),
         "max_completion_tokens": body.get("max_output_tokens"),
+        "logprobs": LOGPROBS in read_list(body.get("include"), "include"),
         "service_tier": None if body.get("service_tier") in USUAL_TIERS else body["service_tier"],
     }
     if form.get("type") == "json_schema":

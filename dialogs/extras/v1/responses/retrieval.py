@@ -4,10 +4,10 @@ from typing import Any
 
 from dialogs.actions import access
 from dialogs.errors import NotFound
-from dialogs.extras.v1.ending import ended_by
+from dialogs.extras.v1.ending import ended_by, fields_of
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
-from dialogs.extras.v1.pieces import Ended, Text
+from dialogs.extras.v1.pieces import Ended, Refusal, Text
 from dialogs.extras.v1.relay import UNDER_WAY, status_and_question
 from dialogs.extras.v1.responses.answer import ResponseWriter
 from dialogs.extras.v1.responses.stored import Place, Stored
@@ -66,16 +66,19 @@ def _json(stored: Stored, run: Run) -> dict[str, Any]:
     if not stored.ends_its_message:
         status, question = Turn.Status.COMPLETE, None
     writer = ResponseWriter({"instructions": stored.instructions or None}, Tools(), encrypts=False, run=run)
-    if text := "\n\n".join(filter(None, map(text_of, stored.turns))):
-        writer.piece(Text(text))
+    last = stored.turns[-1].generation if stored.turns else None
+    fields = fields_of(last)
+    refusal = fields.pop("refusal", "")
+    text = "\n\n".join(filter(None, map(text_of, stored.turns))).removesuffix(refusal)
+    for piece in (Text(text), Refusal(refusal)):
+        if piece.text:
+            writer.piece(piece)
     if question:
         writer.piece(Text(f"\n\n{question}" if text else question))
     calls = tuple(Call(**call) for turn in stored.turns for call in stored.calls(turn))
-    last = stored.turns[-1].generation if stored.turns else None
     counts = {name: getattr(last, name, None) for name in COUNTS}
     is_cut = last is not None and last.finish_reason in CUT_SHORT
     usage = None if None in counts.values() else counts
-    fields = (last.provider_fields or {}) if last and not last.error_kind else {}
     writer.end(Ended("length" if is_cut else "stop", calls, usage, {}, fields))
     result = {**writer.whole(), "created_at": int(stored.message.created_at.timestamp())}
     del result["background"]  # which is not stored

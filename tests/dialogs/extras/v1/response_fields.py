@@ -36,6 +36,7 @@ def response_kinds() -> Iterator[Kind]:
         lambda fields: fields,
         {"model": "a", "input": [HI]},
         honoured={
+            "include": ["message.output_text.logprobs"],
             "instructions": "Be brief.",
             "max_output_tokens": 5,
             "metadata": {"a": "b"},
@@ -47,6 +48,7 @@ def response_kinds() -> Iterator[Kind]:
             "temperature": 0.5,
             "text": {"verbosity": "low"},
             "tools": [{"type": "function", "name": "weather"}],
+            "top_logprobs": 2,
             "top_p": 0.5,
             "user": "ada",
         },
@@ -58,9 +60,7 @@ def response_kinds() -> Iterator[Kind]:
             "moderation": {"model": "a"},
             "prompt": {"id": "p"},
             "image": {"a": 1},
-            "include": ["message.output_text.logprobs"],
             "tool_choice": "required",
-            "top_logprobs": 2,
         },
         harmless={
             "background": True,  # shapes how it is answered, and not what is asked

@@ -1,6 +1,7 @@
 """Agents that are proxies, over HTTP: what arrives at strict model servers is what a program asked for,
 and its context stays healthy."""
 
+import itertools
 import json
 from collections.abc import Iterator
 from typing import Any
@@ -354,6 +355,35 @@ def test_a_response_says_how_full_its_context_is(client: OpenAI, stream: bool) -
     assert answer.dominds["prompt_tokens"] == answer.usage.input_tokens
 
 
+def test_what_one_server_alone_understands_reaches_it_as_it_came(client: OpenAI, doubles: dict[str, Double]) -> None:
+    asked = {"guided_json": {"type": "object"}, "min_tokens": 3, "dry_multiplier": 0.8, "provider": {"order": ["a"]}}
+    ask(client, "local", user("Hi"), extra_body=asked)
+    assert {name: doubles["local"].bodies[-1].get(name) for name in asked} == asked
+
+
+@pytest.mark.parametrize("name", ["local", "openai"])
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_a_message_without_words_reaches_the_model(
+    client: OpenAI, doubles: dict[str, Double], name: str, text: str
+) -> None:
+    """As the first message, and behind an answer."""
+    texts: list[Any] = [user(text)]
+    first = ask(client, name, *texts)
+    texts += [{"role": "assistant", "content": first.choices[0].message.content}, user(text)]
+    second = ask(client, name, *texts)
+    assert dialog_of(second) == dialog_of(first)
+    arrived = doubles[name].bodies[-1]["messages" if name == "local" else "input"]
+    assert [one["content"] for one in arrived if one.get("role") == "user"] == [text, text]
+    texts += [{"role": "assistant", "content": second.choices[0].message.content}, user("Go on")]
+    assert dialog_of(ask(client, name, *texts)) == dialog_of(first)
+
+
+@pytest.mark.parametrize("before", [[], [user("Hi"), {"role": "assistant", "content": "Hello"}]])
+def test_a_message_without_words_is_refused_where_the_models_api_takes_none(client: OpenAI, before: list[Any]) -> None:
+    with pytest.raises(openai.BadRequestError, match="The message is empty"):
+        ask(client, "anthropic", *before, user(" "))
+
+
 def test_a_stop_of_white_space_reaches_the_model(client: OpenAI, doubles: dict[str, Double]) -> None:
     ask(client, "local", user("Hi"), stop=["\n\n", "END"])
     assert doubles["local"].bodies[-1]["stop"] == ["\n\n", "END"]
@@ -383,16 +413,17 @@ def test_an_answer_that_its_client_left_is_no_beginning_of_the_next(client: Open
     ("model", "options", "param"),
     [
         ("local", {"n": 2}, "n"),
-        ("local", {"logprobs": True}, "logprobs"),
         ("local", {"extra_body": {"best_of": 3}}, "best_of"),
         ("local", {"temperature": 9}, "temperature"),
         ("local", {"modalities": ["text", "audio"]}, "modalities"),
         ("local", {"stream_options": {"include_obfuscation": True}}, "stream_options.include_obfuscation"),
         ("openai", {"stop": "END"}, "stop"),
         ("openai", {"seed": 7}, "seed"),
+        ("openai", {"extra_body": {"guided_json": {}}}, "guided_json"),
         ("anthropic", {"seed": 7}, "seed"),
         ("anthropic", {"temperature": 0.2}, "temperature"),
-        ("worker", {"logprobs": True}, "logprobs"),
+        ("anthropic", {"logprobs": True}, "logprobs"),
+        ("local", {"logprobs": True, "top_logprobs": 50}, "top_logprobs"),
         ("worker", {"extra_body": {"best_of": 3}}, "best_of"),
         ("local", {"extra_headers": {"X-Dominds-Policy": "magic"}}, "X-Dominds-Policy"),
         ("local", {"extra_headers": {"X-Dominds-Policy": "autocompaction"}}, "X-Dominds-Policy"),
@@ -670,13 +701,60 @@ def test_an_answer_is_like_that_of_the_model_itself(stack: Stack, doubles: dict[
         theirs = asked_raw(double.url, "k", face, {**body, "model": double.model, "stream": True})
         streamed = asked_raw(stack.base_url, key, face, {**body, "model": name, "stream": True})
         events, others = events_of(streamed), events_of(theirs)
-        if "may not" not in text:  # that it is a refusal is told behind it, at the end
-            assert course(events) == course(others), text
+        assert course(events) == course(others), text
         ends = [next(event for event in reversed(one) if event != "[DONE]") for one in (events, others)]
         assert lacks(*map(likeness, ends)) == [], text
         assert streamed.headers["content-type"].startswith("text/event-stream")
         ids |= {ours.json()["id"], str(events_of(streamed)[0].get("id") or events_of(streamed)[0])}
     assert len(ids) == 2 * len((*SAID, *own)), "each answer has an id of its own"
+
+
+PROBABLE: dict[str, dict[str, Any]] = {
+    "chat": {"logprobs": True, "top_logprobs": 2},
+    "responses": {"include": ["message.output_text.logprobs"], "top_logprobs": 2},
+}
+
+
+def probabilities(face: str, answer: httpx2.Response, *, stream: bool) -> list[Any]:
+    """Return the tokens of an answer's text or refusal, as official clients put them together."""
+    if face == "responses":
+        whole = events_of(answer)[-1]["response"] if stream else answer.json()
+        return [token for item in whole["output"] for part in item["content"] for token in part["logprobs"]]
+    choices = [choice for event in events_of(answer)[:-1] for choice in event["choices"]]
+    told = [choice.get("logprobs") or {} for choice in (choices if stream else answer.json()["choices"])]
+    return [token for one in told for name in ("content", "refusal") for token in one.get(name) or ()]
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("face", PROBABLE)
+def test_probabilities_are_those_of_the_model_itself(
+    stack: Stack, doubles: dict[str, Double], face: str, stream: bool
+) -> None:
+    """Also where the model's server speaks the other protocol. Nothing is kept of them."""
+    key = create_key(UserFactory.create())
+    unthought = {"reasoning": {"effort": "none"}} if face == "responses" else {"reasoning_effort": "none"}
+    for text, (name, more) in itertools.product(
+        ("Say it at length.", "Hi"),
+        (("local", {}), ("openai", unthought)) if face == "chat" else (("openai", unthought), ("local", {})),
+    ):
+        body = {
+            **PROBABLE[face],
+            **more,
+            "stream": stream,
+            ("input" if face == "responses" else "messages"): [user(text)],
+        }
+        ours = asked_raw(stack.base_url, key, face, {**body, "model": name})
+        assert ours.status_code == 200, ours.text
+        if name == FACES[face][0]:
+            own = asked_raw(doubles[name].url, "k", face, {**body, "model": doubles[name].model})
+            theirs = probabilities(face, own, stream=stream)
+        assert probabilities(face, ours, stream=stream) == theirs != []
+        assert "logprobs" not in (Generation.objects.latest("pk").provider_fields or {})
+
+
+def test_a_model_that_thinks_refuses_probabilities_itself(client: OpenAI) -> None:
+    with pytest.raises(openai.BadRequestError, match="not supported with reasoning models"):
+        ask(client, "openai", user("Hi"), logprobs=True)
 
 
 PARTS: dict[str, tuple[Any, Any]] = {  # how each protocol writes a text and an image

@@ -407,6 +407,17 @@ def test_a_list_of_allowed_tools_offers_these_alone() -> None:
     assert ([tool["name"] for tool in result.tools], result.required_tool) == (["b"], "b")
 
 
+@pytest.mark.parametrize(("mode", "required"), [("auto", ""), ("required", "b")])
+def test_a_chat_completion_may_allow_some_of_its_tools(mode: str, required: str) -> None:
+    tools = [{"type": "function", "function": {"name": name}} for name in ("a", "b")]
+    body = {"model": "a", "messages": [{"role": "user", "content": "Hi"}], "tools": tools}
+    choice = {"type": "allowed_tools", "allowed_tools": {"mode": mode, "tools": tools[1:]}}
+    result = chat_request({**body, "tool_choice": choice})
+    assert ([tool["name"] for tool in result.tools], result.required_tool) == (["b"], required)
+    with pytest.raises(ApiError, match="no tool of this request"):
+        chat_request({**body, "tools": tools[:1], "tool_choice": choice})
+
+
 @pytest.mark.parametrize("kind", CLIENT_TOOLS)
 def test_tools_of_anthropics_that_clients_run_are_offered_with_their_schema(kind: str) -> None:
     (tool,) = chat_request_of({**MESSAGE, "tools": [{"type": kind, "name": "it"}]}).tools

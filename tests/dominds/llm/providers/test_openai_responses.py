@@ -7,9 +7,9 @@ from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.messages import FilePart, ImagePart, Message, Request, Role, ToolCall
 from dominds.llm.provider import ContextOverflow, MalformedStream, Overloaded, ProviderError, RateLimited
 from dominds.llm.providers.openai_responses import OPENAI, OpenAIResponses, request_body
-from dominds.llm.stream import FinishReason
+from dominds.llm.stream import FinishReason, TextDelta
 from dominds.llm.usage import Usage, UsageUnavailable
-from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask, info, owner
+from tests.dominds.llm.asking import ADD_REMINDER, CLEAR_MIND, HELLO, ask, events_of, info, owner
 from tests.dominds.llm.model_server import ModelServer, cut_stream_of, named, plain, stream_of
 
 KEY = "sk-canary-0123456789"
@@ -118,11 +118,28 @@ def test_messages_before_and_after_reasoning_stay_apart(server: ModelServer) -> 
     assert (first["content"], reasoning, second["content"]) == ("I look.", REASONING, "Found it.")
 
 
-def test_a_refusal_is_no_plain_end(server: ModelServer) -> None:
-    refusal = {**MESSAGE, "content": [{"type": "refusal", "refusal": "No."}]}
-    server.will(stream_of(named([{"type": "response.refusal.delta", "delta": "No."}, end(output=[refusal])])))
-    outcome = ask(openai(server))
-    assert (outcome.text, outcome.finished.finish_reason) == ("No.", FinishReason.REFUSAL)
+REFUSED = {"type": "refusal", "refusal": "No."}
+LATE = {"type": "response.refusal.done", "refusal": "No."}
+
+
+@pytest.mark.parametrize(
+    ("events", "parts"),
+    [
+        ([{"type": "response.refusal.delta", "delta": part} for part in ("N", "o.")], [REFUSED]),
+        ([], [REFUSED]),
+        ([text("Well. "), LATE], [{"type": "output_text", "text": "Well. "}, REFUSED]),
+        ([text("Well. ")], [{"type": "output_text", "text": "Well. "}, REFUSED]),
+        ([text("ell. ")], [{"type": "output_text", "text": "Well. "}, REFUSED]),
+    ],
+)
+def test_a_refusal_is_no_plain_end_and_told_apart(server: ModelServer, events: list[Any], parts: list[Any]) -> None:
+    """In pieces, whole, or in the last event alone."""
+    server.will(stream_of(named([*events, end(output=[{**MESSAGE, "content": parts}])])))
+    said = events_of(openai(server).stream(HELLO))
+    assert said[-1].finish_reason is FinishReason.REFUSAL  # type: ignore[union-attr]
+    texts = [event for event in said if isinstance(event, TextDelta)]
+    assert "".join(event.text for event in texts if event.is_refusal) == "No."
+    assert "".join(event.text for event in texts if not event.is_refusal).endswith("Well. " * (len(parts) - 1))
 
 
 def test_less_output_than_the_server_accepts_is_never_asked_for() -> None:
