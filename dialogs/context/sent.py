@@ -51,9 +51,9 @@ class Sent:
     ``position`` is that of the view's last turn, ``messages`` the number of messages of the whole view.
     ``instructions``, ``tools``, ``traits`` and ``statements`` are digests of parts. ``system`` are the client's system
     messages in the middle: how many messages stand before each, and the digest of its part; ``as_user`` if the model
-    takes none there. ``recalled`` are turns with the numbers of the passages in them. ``results_left_out`` and
-    ``units_left_out`` are those of ``LeftOut``. ``sizes`` are characters by category, without zeros at the end; an
-    image counts as four characters per token.
+    takes none there. ``recalled`` are those of ``Recall.passages``. ``results_left_out`` and ``units_left_out`` are
+    those of ``LeftOut``. ``sizes`` are characters by category, without zeros at the end; an image counts as four
+    characters per token.
     """
 
     digest: str = ""
@@ -67,7 +67,7 @@ class Sent:
     system: tuple[tuple[int, str], ...] = ()
     as_user: bool = False
     goes_on: bool = False
-    recalled: tuple[tuple[int, int], ...] = ()
+    recalled: tuple[tuple[int, ...], ...] = ()
     nudge: tuple[StoredUse, ...] = ()
     guidance: tuple[StoredUse, ...] = ()
     called: str = ""  # the tool that the request asks for in words

@@ -102,10 +102,14 @@ class _Made:
     def _recall_text(self) -> str:
         if not self.sent.recalled:
             return ""
-        rows = Turn.objects.filter(dialog=self.generation.dialog_id, seq__in={turn for turn, _ in self.sent.recalled})
+        rows = Turn.objects.filter(dialog=self.generation.dialog_id, seq__in={turn for turn, *_ in self.sent.recalled})
         passages = (passage for row in rows.values_list(*TURN_COLUMNS, named=True) for passage in passages_of_turn(row))
         by_place = {(passage.turn, passage.part): passage for passage in passages}
-        return render(by_place[place] for place in self.sent.recalled if place in by_place)
+        return render(
+            replace(by_place[turn, part], superseded=tuple(zip(marks[::2], marks[1::2], strict=True)))
+            for turn, part, *marks in self.sent.recalled
+            if (turn, part) in by_place
+        )
 
     def _fill(self, uses: tuple[StoredUse, ...]) -> str:
         if not uses:
@@ -165,7 +169,7 @@ class _Made:
         return with_traits(now if now.kind.name == kind.name else replace(now, kind=kind), traits)
 
     def pieces(self) -> Iterator[Piece]:
-        recalled = tuple(dict.fromkeys(turn for turn, _ in self.sent.recalled))
+        recalled = tuple(dict.fromkeys(turn for turn, *_ in self.sent.recalled))
         between = in_order(self.system, self.statements)
         yield from pieces_of(self.instructions, self.offered, between, self.units, self.once, recalled)
         uses = (*self.sent.nudge, *self.sent.guidance)

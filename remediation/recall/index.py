@@ -1,21 +1,28 @@
 """An index in memory: what a dialog holds when it is first looked at is indexed at once, what follows turn by turn."""
 
+import re
 from array import array
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dominds.llm.messages import Role
 from remediation.recall.meaning import MOST_PARTS, Bytes, Vectors
 from remediation.recall.passages import Passage
-from remediation.recall.ranking import Corpus, Floats, Postings
+from remediation.recall.ranking import Corpus, Floats, Postings, idf, rank, top
+from remediation.recall.superseded import mark_older
 from remediation.similarity.minilm import Array
+from remediation.text.supersession import may_supersede
 from remediation.text.words import words
 
 Ints = NDArray[np.int32]
 NONE = np.zeros(0, np.int32)
+NUMBERS = re.compile(r"\d+")
+SERIES = 8  # from so many messages on that differ by numbers only they report something, and none replaces another
+ALIKE = 64  # passages that share most with one that may supersede others, of which people's are compared to it
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,18 +65,45 @@ class Index:
         self._total = 0
         self._block = _Block.of(())  # what came first, and all at once
         self._vectors = Vectors()
+        self._repeats: defaultdict[int, list[int]] = defaultdict(list)  # people's, by a hash of texts without numbers
         self._entries: dict[str, array[int]] = {}
         self._counts: dict[str, array[int]] = {}
         self.add(passages)
 
     def add(self, passages: Iterable[Passage]) -> None:
-        if not self._passages:
+        """Take in passages that follow, and mark what they supersede of those before."""
+        start = len(self._passages)
+        if not start:
             self._block = _Block.of(self._taken_in(passages))
-            return
-        for result in self._taken_in(passages):
-            for word, times in Counter(result).items():
-                self._entries.setdefault(word, array("i")).append(len(self._passages) - 1)
-                self._counts.setdefault(word, array("i")).append(times)
+        else:
+            for result in self._taken_in(passages):
+                for word, times in Counter(result).items():
+                    self._entries.setdefault(word, array("i")).append(len(self._passages) - 1)
+                    self._counts.setdefault(word, array("i")).append(times)
+        for entry in range(start, len(self._passages)):
+            if self._passages[entry].speaker == Role.USER:
+                self._mark_superseded(entry)
+
+    def _mark_superseded(self, entry: int) -> None:
+        newer = self._passages[entry]
+        repeated = self._repeats[hash(NUMBERS.sub("0", newer.text.lower()))]
+        older = set(repeated[-1:]) if len(repeated) < SERIES else set()
+        repeated.append(entry)
+        if may_supersede(newer.text):
+            older |= self._people_alike(entry)
+        if older:
+            alike = {place: self._passages[place] for place in sorted(older)}
+            for place, marked in mark_older(alike, newer).items():
+                self._passages[place] = marked
+
+    def _people_alike(self, entry: int) -> set[int]:
+        """Return entries of people before this one that share most with its words."""
+        wanted = {
+            word: idf(self.corpus.entries, number)
+            for word, number in self.holding(dict.fromkeys(words(self._passages[entry].text))).items()
+        }
+        scores = rank(wanted, self.postings(wanted), self.corpus)[:entry]
+        return {place for place in top(scores, ALIKE).tolist() if self._passages[place].speaker == Role.USER}
 
     def _taken_in(self, passages: Iterable[Passage]) -> Iterator[list[str]]:
         """Return the words of each passage."""

@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from remediation.text.statements import until_mark
 from remediation.tokens.counting import count_characters
 
 PASSAGE_CHARS = 600  # about 150 tokens; most messages are shorter and stay whole
@@ -23,7 +24,11 @@ CUTS = (
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A piece of what was said. ``turn`` is the number of the turn in the dialog, ``part`` counts from 0 within it."""
+    """A piece of what was said. ``turn`` is the number of the turn in the dialog, ``part`` counts from 0 within it.
+
+    ``superseded`` pairs the end in ``text`` of each sentence that no longer holds with the turn that says something
+    newer, in the order of the text.
+    """
 
     turn: int
     speaker: str
@@ -31,6 +36,16 @@ class Passage:
     est_tokens: int
     part: int = 0
     parts: int = 1
+    superseded: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def marked(self) -> str:
+        """Return the text with a mark behind each sentence that no longer holds."""
+        text, start = "", 0
+        for end, turn in self.superseded:
+            text += f"{self.text[start:end]} {until_mark(turn)}"
+            start = end
+        return text + self.text[start:]
 
 
 def passages_of(turn: int, speaker: str, text: str, count: Callable[[str], int]) -> tuple[Passage, ...]:

@@ -75,3 +75,12 @@ def rank(weights: Mapping[str, float], postings: Postings, corpus: Corpus) -> Fl
     """Score every entry for words with their weights, idf included. An entry that holds none of them scores zero."""
     norm = K1 * (1 - B) + K1 * B / max(corpus.mean_length, 1e-9) * postings.lengths
     return postings.sums(weights.values(), corpus.entries, (K1 + 1) * postings.counts / (postings.counts + norm))
+
+
+def top(scores: Floats, number: int) -> NDArray[np.intp]:
+    """Return the best entries, best first and the earlier of equals first, without those that score zero."""
+    result = np.flatnonzero(scores > 0)
+    if len(result) > number > 0:
+        values = scores[result]
+        result = result[values >= np.partition(values, len(values) - number)[len(values) - number]]
+    return result[np.argsort(-scores[result], kind="stable")][:number]

@@ -17,7 +17,8 @@ import numpy as np
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import Hit, entries_named_in, score, top
+from remediation.recall.ranking import top
+from remediation.recall.scoring import Hit, entries_named_in, score
 from remediation.text.marks import fenced
 
 HEADING = (
@@ -46,9 +47,9 @@ class Recalled:
         return tuple(dict.fromkeys(passage.turn for passage in self.found))
 
     @property
-    def passages(self) -> tuple[tuple[int, int], ...]:
-        """Return turn and part of each passage, in the order of the text."""
-        return tuple((passage.turn, passage.part) for passage in self.found)
+    def passages(self) -> tuple[tuple[int, ...], ...]:
+        """Return turn, part and the pairs of ``superseded`` of each passage, in the order of the text."""
+        return tuple((passage.turn, passage.part, *chain(*passage.superseded)) for passage in self.found)
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +134,7 @@ def _fitting(
             len(text) >= SHORTEST_DUPLICATE and (text in taken or text in shown)
         ):
             continue
-        said, label = fenced(text), _label(hit.passage)
+        said, label = fenced(hit.passage.marked), _label(hit.passage)
         size = count(said) + count(label) + 1
         if size <= room:
             yield _Fit(hit, f"{label} {said}", size)
@@ -149,7 +150,7 @@ def _label(passage: Passage) -> str:
 
 def render(passages: Iterable[Passage]) -> str:
     """Write the block that ends the request; empty without passages."""
-    return _block(f"{_label(passage)} {fenced(passage.text)}" for passage in passages)
+    return _block(f"{_label(passage)} {fenced(passage.marked)}" for passage in passages)
 
 
 def _block(lines: Iterable[str]) -> str:

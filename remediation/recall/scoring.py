@@ -65,12 +65,3 @@ def _with_neighbours(scores: Floats) -> Floats:
         spread[distance:] += weight * scores[:-distance]
         spread[:-distance] += weight * scores[distance:]
     return spread
-
-
-def top(scores: Floats, number: int) -> NDArray[np.intp]:
-    """Return the best entries, best first and the earlier of equals first, without those that score zero."""
-    result = np.flatnonzero(scores > 0)
-    if len(result) > number > 0:
-        values = scores[result]
-        result = result[values >= np.partition(values, len(values) - number)[len(values) - number]]
-    return result[np.argsort(-scores[result], kind="stable")][:number]

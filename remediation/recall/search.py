@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from remediation.recall.index import Index
 from remediation.recall.query import Query, query_weights
-from remediation.recall.scoring import Hit, score, top
+from remediation.recall.ranking import top
+from remediation.recall.scoring import Hit, score
 from remediation.similarity.minilm import Array
 
 MOST_HITS = 10

@@ -72,9 +72,18 @@ class Statement(NamedTuple):
         """Return the words with the mark of what no longer holds, placed so that it stays a part of the sentence."""
         if self.holds:
             return self.text
-        bare = self.text.rstrip(".!。！;；")
-        when = f"{UNTIL} {self.until}" if self.until else "no longer holds"
-        return f"{bare} ({when}){self.text[len(bare) :]}"
+        end = self.end
+        return f"{self.text[:end]} {until_mark(self.until)}{self.text[end:]}"
+
+    @property
+    def end(self) -> int:
+        """Return where in the text its mark stands: before the sign that ends the sentence."""
+        return len(self.text.rstrip(".!。！;；"))
+
+
+def until_mark(turn: int) -> str:
+    """Return the mark of what no longer holds; ``turn`` says something newer, 0 if that is not known."""
+    return f"({UNTIL} {turn})" if turn else "(no longer holds)"
 
 
 # Numbers, days and times in words, by first letters: one after another they take twice as long.

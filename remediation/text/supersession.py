@@ -20,7 +20,7 @@ from typing import NamedTuple
 from remediation.text.coverage import stems_of
 from remediation.text.exact_tokens import ASSIGNED, tokens_in
 from remediation.text.reading import asks
-from remediation.text.statements import Statement
+from remediation.text.statements import Statement, statements_of
 from remediation.text.words import FUNCTION_WORDS, WIDE
 
 # Tuned on the 96 updates of the conformance kit and on a reading of all marks in BEAM, tau-bench, LoCoMo and threads.
@@ -137,6 +137,19 @@ def _find_superseded(statements: Sequence[Statement]) -> Mapping[int, int]:
     readings = {place: readings[place] for place in places if readings[place].values}
     pairs = dict(_find_repeated(statements, readings)) | dict(_find_reset(statements, readings))
     return dict(_find_changed(statements, readings)) | pairs
+
+
+def may_supersede(text: str) -> bool:
+    """Check whether a person's text says a value that is new, or sets an axis of the answers. A repetition with another
+    value supersedes without such words.
+    """
+    if not (CHANGE.search(text) or WRITTEN.search(text)):
+        return False
+    statements = [one for one in statements_of([("user", text)]) if _may_take_part(one)]
+    return any(
+        reading.new or (one.is_rule and any(value.kind in AXES for value in reading.values))
+        for one, reading in ((one, _read(one.text)) for one in statements)
+    )
 
 
 def _may_take_part(one: Statement) -> bool:

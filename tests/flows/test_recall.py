@@ -77,6 +77,17 @@ def test_a_compacted_fact_comes_back_when_asked_for(server: LocalDouble) -> None
     assert newest.est_prompt_tokens == pytest.approx(newest.prompt_tokens, rel=0.1), "its size is counted"
 
 
+def test_what_a_person_has_changed_since_comes_back_with_a_mark(server: LocalDouble) -> None:
+    dialog = dialog_with(server, recall=True)
+    say(dialog, "The launch date is 2027-03-19 in Bergen.")
+    rewrite_requests.clear(dialog.pk, "Go on with the winter.", dialog.owner)
+    go_on(dialog)
+    say(dialog, "Update: the launch date moved to 2027-08-21.")
+    say(dialog, "What was the launch date in Bergen at first?")
+    changed = dialog.turns.get(text__startswith="Update").seq
+    assert f"The launch date is 2027-03-19 in Bergen (until turn {changed})." in recalled_texts(server)[-1]
+
+
 def test_nothing_of_it_is_stored_in_the_conversation_or_exported(server: LocalDouble) -> None:
     dialog = compacted(server)
     say(dialog, QUESTION)

@@ -26,13 +26,14 @@ from remediation.recall.recall import SMALLEST_BUDGET, Allowance, InSight, recal
 class Recall:
     """The recalled text, which ends the request.
 
-    ``turns`` are the seqs of its turns, ``passages`` pairs of a seq and the number of a passage in that turn.
+    ``turns`` are the seqs of its turns. ``passages`` has for each passage its turn's seq, its number in that turn, and
+    for each sentence that no longer holds its end in the passage and the turn that says something newer.
     ``raw_tokens`` is the size before calibration.
     """
 
     text: str = ""
     turns: tuple[int, ...] = ()
-    passages: tuple[tuple[int, int], ...] = ()
+    passages: tuple[tuple[int, ...], ...] = ()
     est_tokens: int = 0
     raw_tokens: int = 0
 

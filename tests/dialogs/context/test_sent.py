@@ -24,7 +24,7 @@ records = st.builds(
     system=st.lists(st.tuples(numbers, parts), max_size=2).map(tuple),
     as_user=st.booleans(),
     goes_on=st.booleans(),
-    recalled=st.lists(st.tuples(numbers, numbers), max_size=2).map(tuple),
+    recalled=st.lists(st.tuples(numbers, numbers) | st.tuples(*[numbers] * 4), max_size=2).map(tuple),
     nudge=uses,
     guidance=uses,
     called=st.text(),
