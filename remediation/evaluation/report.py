@@ -1,5 +1,6 @@
 """The results as values, and as Markdown."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -25,6 +26,18 @@ class Tally:
 
 
 @dataclass(frozen=True, slots=True)
+class Updates:
+    """Counts of values that replaced others, by what a model sees of them: the new one alone, both as if both were
+    valid, the old one alone, or neither. An old value that is marked as such does not count as seen.
+    """
+
+    asked: int = 0
+    new_alone: int = 0
+    both: int = 0
+    old_alone: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Result:
     """One policy over all dialogs of one format. ``groups`` maps a criterion of GROUPS to its groups' tallies."""
 
@@ -35,6 +48,7 @@ class Result:
     dialogs: int
     tallies: Mapping[str, Tally]  # by measure
     groups: Mapping[str, Mapping[str, Tally]]
+    updates: Updates
     requests: int
     tokens_sent: int
     cached_share: float
@@ -77,6 +91,11 @@ def tallies_by(fates: Sequence[Fate], key: Callable[[Fate], str]) -> dict[str, T
     return {name: tally(fate for fate in fates if key(fate) == name) for name in sorted({key(fate) for fate in fates})}
 
 
+def updates_of(fates: Iterable[Fate]) -> Updates:
+    seen = Counter((fate.state is State.IN_SIGHT, fate.is_stale) for fate in fates if fate.is_stale is not None)
+    return Updates(seen.total(), seen[True, False], seen[True, True], seen[False, True])
+
+
 def result_of(form: str, policy: str, budget: int, recall_share: float, runs: Sequence[Run]) -> Result:
     fates = [fate for run in runs for fate in run.fates]
     sent, requests = sum(run.tokens_sent for run in runs), sum(run.requests for run in runs)
@@ -88,6 +107,7 @@ def result_of(form: str, policy: str, budget: int, recall_share: float, runs: Se
         dialogs=len(runs),
         tallies=tallies_by(fates, lambda fate: fate.measure),
         groups={name: tallies_by(fates, key) for name, key in GROUPS.items()},
+        updates=updates_of(fates),
         requests=requests,
         tokens_sent=sent,
         cached_share=sum(run.tokens_cached for run in runs) / sent if sent else 0.0,
@@ -103,6 +123,7 @@ def to_markdown(report: Report) -> str:
     parts = [_fates_table(report.results)]
     if report.searches:
         parts.append(_searches_table(report.searches))
+    parts.append(_updates_table([result for result in report.results if result.updates.asked]))
     parts += [_groups_table(name, report.results) for name in GROUPS]
     parts.append(_costs_table(report.results))
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -130,6 +151,22 @@ def _searches_table(searches: Sequence[Searched]) -> str:
         for result in searches
     ]
     return "## Search by the raw question\n\n" + _table(["dialogs", "questions", "found", "without an answer"], rows)
+
+
+def _updates_table(results: Sequence[Result]) -> str:
+    """Write what a model sees of values that were replaced; nothing if no dialog has any."""
+    rows = [
+        [
+            *_names(result),
+            f"{result.updates.asked:,}",
+            f"{result.updates.new_alone:,}",
+            f"{result.updates.both:,}",
+            f"{result.updates.old_alone:,}",
+        ]
+        for result in results
+    ]
+    head = [*NAMES, "updates", "new alone", "both as valid", "old alone"]
+    return "## Values that were replaced\n\n" + _table(head, rows) if rows else ""
 
 
 def _groups_table(name: str, results: Sequence[Result]) -> str:

@@ -6,9 +6,18 @@ from pathlib import Path
 from typing import Any
 
 from remediation.evaluation.dialogs import Dialog
-from remediation.evaluation.formats import beam, bfcl, export, locomo, openai_messages, tau_bench, threads
+from remediation.evaluation.formats import (
+    beam,
+    bfcl,
+    conformance_kit,
+    export,
+    locomo,
+    openai_messages,
+    tau_bench,
+    threads,
+)
 
-FORMATS = (locomo, tau_bench, threads, beam, export, openai_messages)
+FORMATS = (locomo, tau_bench, threads, beam, conformance_kit, export, openai_messages)
 
 
 class UnknownFormat(ValueError):

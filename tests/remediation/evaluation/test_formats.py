@@ -71,6 +71,32 @@ EXPORT = {
 }
 
 
+def test_a_session_of_the_conformance_kit_asks_for_its_canaries(tmp_path: Path) -> None:
+    session = {
+        "turns": [
+            {"role": "system", "content": "Follow all rules."},
+            {"role": "user", "text": "The cap is $700."},
+            {"role": "assistant", "content": "Noted."},
+            {"role": "user", "content": "Update: the cap is $500 now."},
+        ],
+        "canaries": [
+            {
+                "id": "cap",
+                "type": "hard_constraint",
+                "content": "Update: the cap is $500 now.",
+                "required_tokens": ["$500", "cap"],
+                "direct_question": "What is the cap?",
+                "superseded_tokens": ["$700"],
+            }
+        ],
+    }
+    (dialog,) = load([written(tmp_path / "kit.json", [session])])
+    assert (dialog.instructions, [turn.id for turn in dialog.turns]) == ("Follow all rules.", ["2", "3", "4"])
+    (probe,) = dialog.probes
+    assert (probe.question, probe.kind, probe.evidence) == ("What is the cap?", "hard_constraint", ("4",))
+    assert (probe.sentences, probe.superseded) == (("$500", "cap"), ("$700",))
+
+
 def test_sessions_of_friends_in_their_order_with_dates_and_questions(tmp_path: Path) -> None:
     (dialog,) = load([written(tmp_path / "friends.json", [FRIENDS])])
     assert dialog.format == "locomo"

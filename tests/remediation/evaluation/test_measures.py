@@ -7,7 +7,7 @@ from dominds.llm.messages import Message, Role, ToolCall
 from remediation.evaluation.dialogs import Dialog, Probe, Turn
 from remediation.evaluation.measures import State, answerable, normalise, run, values_of
 from remediation.evaluation.policies import POLICIES, toolbox_of
-from remediation.evaluation.report import tally
+from remediation.evaluation.report import Updates, tally, updates_of
 from remediation.evaluation.simulation import Recalling, Setup, Simulation
 from remediation.similarity.embeddings import LexicalEmbedder
 from remediation.tokens.counting import counter_for
@@ -53,6 +53,29 @@ def test_a_window_loses_what_is_old_and_recall_brings_it_back() -> None:
     assert [fate.state for fate in without.fates] == [State.ONE_SEARCH_AWAY] * 2
     assert [fate.state for fate in with_recall.fates] == [State.IN_SIGHT] * 2
     assert [fate.position for fate in without.fates] == ["first quarter", "second quarter"]
+
+
+UPDATED = {4: "The launch date is 2027-03-19.", 20: "Update: the launch date moved to 2027-08-21."}
+LAUNCH = Probe("When is the launch?", "update", ("t20",), sentences=("2027-08-21",), superseded=("2027-03-19",))
+
+
+@pytest.mark.parametrize(
+    ("policy", "share", "counted"),
+    [
+        ("none", 0.0, Updates(1, both=1)),
+        ("window", 0.0, Updates(1)),
+        ("window", 0.35, Updates(1, new_alone=1)),  # recall marks the old one
+        ("breaking", 0.0, Updates(1, new_alone=1)),
+    ],
+)
+def test_an_old_value_counts_while_nothing_marks_it(policy: str, share: float, counted: Updates) -> None:
+    assert updates_of(run(talk(UPDATED, (LAUNCH,)), setup(policy, share)).fates) == counted
+    assert updates_of(run(TALK, setup(policy, share)).fates) == Updates()
+
+
+def test_an_old_value_alone_is_told_from_none() -> None:
+    probe = replace(LAUNCH, sentences=("2028",))
+    assert updates_of(run(talk(UPDATED, (probe,)), setup("none")).fates) == Updates(1, old_alone=1)
 
 
 def test_what_nobody_can_find_by_the_question_is_lost() -> None:
