@@ -1,7 +1,8 @@
 """What outlasts rewrites of the sessions of PyPI's ``compaction-conformance-kit``: ``make kit``.
 
-Twelve of its sessions restate eight values each in other words, seven plant statements of five types. Small talk of ours
-follows each, so that the context is rewritten again and again. ``dominds evaluate`` reads them as the kit writes them.
+Twelve of its sessions restate eight values each in other words, seven plant statements of five types. Small talk of
+ours follows each, so that the context is rewritten again and again. ``dominds evaluate`` reads them as the kit writes
+them.
 """
 
 import argparse

@@ -56,10 +56,10 @@ def test_what_was_said_before_supersedes_nothing() -> None:
 
 def test_the_same_sentence_with_another_number_supersedes_but_reports_do_not() -> None:
     repeated = "The launch is on 2027-03-19 in Bergen.", "The launch is on 2027-08-21 in Bergen."
-    assert "[1 user] The launch is on 2027-03-19 in Bergen (until turn 6)." in asked(index_of(*repeated), "Launch?").text
+    assert "The launch is on 2027-03-19 in Bergen (until turn 6)." in asked(index_of(*repeated), "Launch?").text
     reports = [f"The temperature in the hall is {degrees}." for degrees in range(12, 32)]
-    held = [turn for turn in asked(index_of(*reports), "Temperature in the hall?", room=900).found if not turn.superseded]
-    assert len(held) > 10, "a series goes on, and each report of it holds for its time"
+    found = asked(index_of(*reports), "Temperature in the hall?", room=900).found
+    assert sum(not passage.superseded for passage in found) > 10, "each report of a series holds for its time"
 
 
 @given(st.integers(0, 200))
