@@ -6,6 +6,7 @@ import pytest
 from django.contrib.auth.models import Group, Permission
 
 from dialogs.actions import questions
+from dialogs.actions.messages import create_dialog
 from dialogs.models import Dialog
 from dialogs.runtime.driver import drive
 from tests.dialogs.browsing import HTMX, asked_dialog, browser_of, suspended_dialog
@@ -55,6 +56,12 @@ def test_who_comes_second_learns_who_was_first(script: Script) -> None:
     assert answer.status_code == 409
     assert dialog.owner.username in answer.content.decode()
     assert questions.questions_of(dialog.owner).get().answer == "EUR"
+
+
+def test_the_way_to_room_in_a_suspended_dialog_is_its_question(script: Script) -> None:
+    dialog, question = suspended_dialog(script)
+    room = browser_of(dialog.owner).get(f"/d/{dialog.pk}/context/").content.decode().partition('id="room"')[2]
+    assert f'href="/q4h/{question.pk}/">All ways out…</a>' in room and "Not while the dialog waits" not in room
 
 
 def test_a_critical_question_offers_five_exits_and_no_answer(script: Script) -> None:
@@ -180,6 +187,20 @@ def test_offered_answers_are_buttons_while_the_question_is_open(script: Script) 
     assert all(in_one_line(client.get(page).content.decode()).count(button) == 1 for page in pages)
     client.post(f"/q4h/{question.pk}/answer/", {"text": "USD", "from": "dialog"}, headers=HTMX)
     assert not any(button in in_one_line(client.get(page).content.decode()) for page in pages)
+
+
+def test_an_agents_question_is_shown_as_its_answers_are(script: Script) -> None:
+    asks = {"question": "Pay in **EUR**?\n<img src=x onerror=alert(1)>"}
+    script({"tool_calls": [{"name": questions.ASK_HUMAN, "arguments": asks}]}, {"text": "Thanks."})
+    dialog = make_dialog()
+    send(dialog, "Import it")
+    client, (question,) = browser_of(dialog.owner), dialog.questions.all()
+    for page in (f"/d/{dialog.pk}/", f"/q4h/{question.pk}/", "/q4h/"):
+        html = client.get(page).content.decode()
+        assert "Pay in <strong>EUR</strong>?" in html and "<img src=x" not in html, page
+    other = {"text": "Pay in **EUR**?", "dialog": str(create_dialog(dialog.owner, dialog.agent).pk)}
+    asked = client.post("/api/questions", other, content_type="application/json").json()["id"]
+    assert "Pay in **EUR**?" in client.get(f"/q4h/{asked}/").content.decode(), "as a program sent it"
 
 
 def test_a_program_elsewhere_may_offer_answers(script: Script) -> None:
