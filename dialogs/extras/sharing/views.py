@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from dialogs.actions import sharing
 from dialogs.actions.access import visible_dialog
 from dialogs.api.attachments import image_of
-from dialogs.errors import Refusal
+from dialogs.errors import NotFound, Refusal
 from dialogs.models import Dialog
 from dialogs.pages.entries import all_entries
 from dialogs.permissions import may_share
@@ -75,7 +75,10 @@ def _apply(request: PersonRequest, dialog: Dialog) -> str:
 @require_GET
 def show_shared(request: HttpRequest, token: str) -> HttpResponse:
     """Show the conversation to any holder of the link, without navigation or buttons, even if they are logged in."""
-    dialog = sharing.dialog_of_link(token)
+    try:
+        dialog = sharing.dialog_of_link(token)
+    except NotFound:
+        return render(request, "dialogs/not_shared.html", {"user": AnonymousUser()}, status=404)
     entries, older = all_entries(dialog, before_of(request))
     context = {"dialog": dialog, "entries": entries, "older": older, "user": AnonymousUser()}
     context["images_at"] = f"{request.path}images/"

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 HOSTILE = "<script>alert(1)</script> **bold** [go](javascript:alert(1)) ![x](http://evil.example/x.png)"
 STEPS = (
     {"tool_calls": [{"name": "add_reminder", "arguments": {"content": "a reminder"}}]},
-    {"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "EUR or USD?"}}]},
+    {"tool_calls": [{"name": ASK_HUMAN, "arguments": {"question": "EUR or *USD*?"}}]},
     {"text": HOSTILE, "reasoning": "a thought"},
 )
 
@@ -49,7 +49,7 @@ def dialog(script: Script) -> Dialog:
 def test_whoever_has_the_link_reads_what_was_said_and_nothing_else(dialog: Dialog) -> None:
     answer = Client().get(path_of(dialog))
     page = answer.content.decode()
-    for text in ("Import it", "tea at four", "EUR or USD?", "EUR, please", "<strong>bold</strong>"):
+    for text in ("Import it", "tea at four", "EUR or <em>USD</em>?", "EUR, please", "<strong>bold</strong>"):
         assert text in page, text
     own = (dialog.owner.username, str(dialog.pk), "a reminder", "another reminder", "a thought", "add_reminder")
     for hidden in (
@@ -84,6 +84,8 @@ def test_a_link_that_was_taken_back_or_replaced_shows_nothing(dialog: Dialog) ->
     second = path_of(dialog)
     assert [Client().get(path).status_code for path in (first, second)] == [404, 200]
     client.post(f"/d/{dialog.pk}/sharing/", {"action": "revoke"})
+    gone = Client().get(second).content.decode()
+    assert "This link shows nothing" in gone and 'href="/"' not in gone  # whoever has no account is led nowhere
     image = f"{second}images/{dialog.attachments.get().sha256}/"
     assert [Client().get(path).status_code for path in (first, second, image)] == [404, 404, 404]
 

@@ -7,6 +7,7 @@ import pytest
 from django.contrib.auth.models import Group
 from django.db import connection, transaction
 from django.db.models.functions import Now
+from django.test import Client
 
 from dialogs.actions import expiry, folders, messages, questions, rounds, sharing
 from dialogs.context.model_calls import Answer
@@ -133,6 +134,8 @@ def test_no_message_of_an_agent_stands_as_a_persons(lead: Dialog, script: Script
     pages = [browser.get(f"/d/{dialog.pk}/").content.decode() for dialog in (lead, side_of(lead).dialog)]
     speakers = [re.findall(r'class="who">\s*(.*?)\s*</h3>', page) for page in pages]
     assert speakers == [["You", "Lead", "Lead", "Another agent", "Lead"], ["Another agent", "Scout"]]
+    shared = Client().get(f"/shared/{sharing.token_of(sharing.make_link(lead.pk, lead.owner))}/").content.decode()
+    assert re.findall(r'class="who">\s*(.*?)\s*</h2>', shared) == ["Person", "Lead", "Another agent", "Lead"]
 
 
 def test_a_named_side_dialog_is_gone_on_in(lead: Dialog, script: Script) -> None:
