@@ -14,6 +14,7 @@ _IGNORABLE = re.compile(
     "\ufeff\uffa0\ufff0-\ufff8\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff]"
 )
 _BLANK = re.compile(rf"(?:[\s\u2800]|{_IGNORABLE.pattern})*")  # U+2800 is Braille without a dot
+_TURNS_READING = re.compile("[\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def is_blank(text: str) -> bool:
@@ -26,6 +27,13 @@ def visible(text: str) -> str:
     currency signs, line feeds and plain spaces are left.
     """
     return _OTHER.sub(lambda match: _visible(match[0], match.string[max(0, match.start() - 1) : match.start()]), text)
+
+
+def in_reading_order(text: str) -> str:
+    r"""Return ``text`` with the characters that turn the direction of others as ``\uXXXX``, so that it is read in the
+    order in which it is sent. Those that are merely not seen stay: emoji and some scripts need them.
+    """
+    return _TURNS_READING.sub(lambda match: json.dumps(match[0])[1:-1], text)
 
 
 def _visible(text: str, before: str) -> str:

@@ -19,6 +19,7 @@ from dialogs.pages.markdown import render
 from dialogs.pages.reasoning import Reasoning, reasoning_of
 from dialogs.state import State
 from dominds.budgets import TURN_CHARS
+from dominds.visible_text import in_reading_order
 from health.models import HealthSnapshot
 from remediation.guidance import CLEAR_MIND
 from remediation.policies.registry import rewriting_policies
@@ -319,7 +320,14 @@ def _card(call: dict[str, str] | None, result: Turn | None) -> Call:
 
 
 def _arguments(text: str) -> tuple[str, str]:
-    """Return the arguments as indented JSON, and a hint: the beginning of the first value."""
+    """Return the arguments as indented JSON, and a hint: the beginning of the first value. Both in the order in which
+    the tool reads them.
+    """
+    arguments, hint = _indented(text)
+    return in_reading_order(arguments), in_reading_order(hint)
+
+
+def _indented(text: str) -> tuple[str, str]:
     try:
         given = orjson.loads(text or "{}")
     except orjson.JSONDecodeError:
