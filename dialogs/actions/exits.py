@@ -42,6 +42,7 @@ class TextField:
     initial: Callable[[Question], str] = lambda question: ""
     max_length: int | None = None  # characters
     lines: int = 8
+    keyboard: str = "text"  # of a phone, in words of HTML: `decimal` has digits alone
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -226,7 +227,8 @@ def _dollars(text: str) -> Decimal:
     except InvalidOperation:
         amount = Decimal("NaN")
     if not amount.is_finite() or not 0 <= amount <= MOST_USD:
-        raise Invalid(f"budget_usd is {text!r}, expected an amount in USD up to {MOST_USD:,}, such as 2.50.")
+        found = repr(text) if text else "empty"
+        raise Invalid(f"budget_usd is {found}, expected an amount in USD up to {MOST_USD:,}, such as 2.50.")
     return amount.quantize(CENT, ROUND_UP)
 
 
@@ -288,9 +290,13 @@ EXITS = (
     Exit(
         "raise_budget",
         "Continue with a raised budget",
-        "it holds from now on",
+        "in USD, which holds from now on",
         _raise_budget,
-        fields=(TextField("budget_usd", "New budget in USD", initial=_doubled_budget, max_length=20, lines=1),),
+        fields=(
+            TextField(
+                "budget_usd", "New budget in USD", initial=_doubled_budget, max_length=20, lines=1, keyboard="decimal"
+            ),
+        ),
         kinds=(Question.Kind.BUDGET,),
     ),
     Exit("close", "Close the dialog", "it stays readable", _close, is_final=True, kinds=tuple(SUSPENDING)),

@@ -264,7 +264,9 @@ def _control(field: exits.Field, question: Question) -> forms.CharField:
     if isinstance(field, exits.ChoiceField):
         choices = forms.Select(attrs=label, choices=field.choices(question))
         return forms.CharField(required=False, widget=choices)
-    text = forms.Textarea(attrs={**label, "rows": field.lines, "cols": 80})
+    text: forms.Widget = forms.Textarea(attrs={**label, "rows": field.lines, "cols": 80})
+    if field.lines == 1:
+        text = forms.TextInput(attrs={**label, "inputmode": field.keyboard, "autocomplete": "off"})
     return forms.CharField(required=False, strip=False, initial=field.initial(question), widget=text)
 
 

@@ -91,7 +91,7 @@ def test_an_exceeded_budget_suspends_until_a_person_raises_it(serve: Serve, staf
     client = asked_for(dialog)
     assert "Suspended: budget exceeded" in in_one_line(client.get(f"/d/{dialog.pk}/").content.decode())
     page = in_one_line(client.get(f"/q4h/{question.pk}/").content.decode())
-    assert "Continue with a raised budget" in page and "3.00</textarea>" in page
+    assert "Continue with a raised budget" in page and 'type="text" name="budget_usd" value="3.00"' in page
     operator = Client()
     operator.force_login(staff)
     evidence = in_one_line(operator.get(f"/admin/dialogs/question/{question.pk}/change/").content.decode())
