@@ -126,11 +126,13 @@ def _content(text: bytes, name: str) -> Any:
     except UnicodeDecodeError:  # a character that was cut in two is replaced, and everything else is read
         return _content(text.decode(errors="replace").encode(), name)
     except (ValueError, RecursionError) as error:
-        if not text.lstrip().startswith((b"[", b"{")) and (told := written.conversation_in(text.decode("utf-8-sig"))):
+        looks_like_json = text.lstrip().startswith((b"[", b"{"))
+        if not looks_like_json and (told := written.conversation_in(text.decode("utf-8-sig"))):
             return told
         parts = [*(_elements(text) if text.lstrip().startswith(b"[") else _lines(text))]
         if all(isinstance(part, Unreadable) for part in parts):
-            raise UnknownExport(f"{name} is not JSON: {error}. {SAYS_WHAT_IS_KNOWN}") from None
+            why = f"is not JSON: {error}" if looks_like_json else "is neither JSON nor text that tells who speaks"
+            raise UnknownExport(f"{name} {why}. {SAYS_WHAT_IS_KNOWN}") from None
         return parts
 
 

@@ -11,7 +11,7 @@ from django.utils.translation import gettext_lazy
 from django.views.decorators.http import require_GET, require_http_methods
 
 from dialogs.errors import Refusal
-from dialogs.extras.imports.files import UnknownExport
+from dialogs.extras.imports.files import SAYS_WHAT_IS_KNOWN, UnknownExport
 from dialogs.extras.imports.store import Imported, imported_since
 from dialogs.extras.imports.upload import MOST_AT_ONCE, import_upload
 from dialogs.models import Agent
@@ -37,7 +37,7 @@ def show(request: PersonRequest) -> HttpResponse:
         try:
             results = import_upload(given["file"], request.user, given["agent"], dry_run=given["dry_run"])
         except (UnknownExport, Refusal) as refusal:
-            form.add_error("file", str(refusal))
+            form.add_error("file", str(refusal).removesuffix(f" {SAYS_WHAT_IS_KNOWN}"))  # which the page lists
     if form.errors:
         messages.error(request, _("Nothing was imported. {reason}").format(reason=" ".join(problems_of(form))))
     context = {

@@ -79,7 +79,7 @@ def test_an_archive_of_texts_is_read() -> None:
     packed.seek(0)
     results = list(conversations_in(packed, "chats.zip"))
     assert [spoken(one) for one in results] == [[("user", "One?")], [("user", "Two?")], []]
-    assert "is not JSON" in results[2].problem
+    assert "is neither JSON nor text that tells who speaks" in results[2].problem
 
 
 @pytest.mark.parametrize("text", ["Dear me: a letter.\n", "# Result\n\n## Round 2\n", "role,content\nuser,hi\n", ""])
