@@ -71,7 +71,7 @@ class Catalog:
 
 
 def _unknown(what: str, name: str, known: list[str]) -> str:
-    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)[:5]
+    near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
     hint = f"Near it: {', '.join(near)}. " if near else ""
     return f"There is no {what} named '{name}'. {hint}Choose a known one, or add it to the server's configuration."
 

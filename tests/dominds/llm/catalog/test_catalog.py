@@ -397,7 +397,7 @@ def test_merging_changes_neither_side() -> None:
     [
         ("openai", "gpt-5.55", "no model of 'openai' named 'gpt-5.55'. Near it: gpt-5.5"),
         ("opnai", "gpt-5.5", "no provider named 'opnai'. Near it: openai"),
-        ("openai", "zzz", "Near it"),
+        ("openai", "zzz", "named 'zzz'. Choose a known one"),
     ],
 )
 def test_an_unknown_model_names_what_comes_near(provider_id: str, model_id: str, words: str) -> None:
