@@ -187,6 +187,7 @@ def test_the_navigation_shows_what_is_new_elsewhere(
     open_dialog: Opener, stack: Stack, person: User, page: Page, complaints: list[str]
 ) -> None:
     other = messages.create_dialog(person, "short", "Elsewhere")
+    asking = messages.create_dialog(person, "asks", "Asks there")
     connection.close()
     open_dialog("short")
     item = page.locator(f"#recent-{other.pk}")
@@ -195,6 +196,12 @@ def test_the_navigation_shows_what_is_new_elsewhere(
         api.post(f"/api/dialogs/{other.pk}/messages", json={"text": "Hello"})
     eventually(lambda: Dialog.objects.get(pk=other.pk).state == "idle")
     expect(item.locator(".news")).to_be_visible()
+    with stack.api_as(person) as api:
+        api.post(f"/api/dialogs/{asking.pk}/messages", json={"text": "Please ask"})
+    mark = page.locator(f"#recent-{asking.pk} .state-dot")
+    expect(mark).to_have_attribute("data-state", "waiting")
+    expect(mark).to_be_visible()  # although its question is new
+    expect(page.locator(f"#recent-{asking.pk} a")).to_contain_text("new")
     item.get_by_role("link").click()
     expect(page.locator(f"#recent-{other.pk} .news")).to_be_hidden()
     page.get_by_role("button", name="More").click()
