@@ -1,6 +1,7 @@
 """Results of tool calls as turns. Each call gets one, even if it is never run."""
 
 from dataclasses import dataclass
+from enum import Enum
 
 from dialogs.context.view import unresolved_calls
 from dialogs.models import Turn
@@ -10,27 +11,31 @@ from remediation.guidance import CLEAR_MIND
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """A tool's result, as the model reads it. ``pending`` means that a human answers later: there is no result
-    yet. ``later`` means that it comes from elsewhere, while other calls of the same reply run.
-    """
+    """A tool's result, as the model reads it. If it is ``unknown``, the call may or may not have taken effect."""
 
     text: str
     failed: bool = False
-    pending: bool = False
-    later: bool = False
+    unknown: bool = False
 
     @property
     def status(self) -> str:
+        if self.unknown:
+            return Turn.Status.UNKNOWN
         return Turn.Status.ERROR if self.failed else Turn.Status.OK
 
 
-def store_result(
-    change: Change, call_id: str, tool: str, result: Result, status: str = "", author_id: int | None = None
-) -> None:
+class Awaited(Enum):
+    """The source of a result that a call does not have yet. The value names it in traces."""
+
+    PERSON = "asked"
+    ELSEWHERE = "later"  # other calls of the same reply run meanwhile
+
+
+def store_result(change: Change, call_id: str, tool: str, result: Result, author_id: int | None = None) -> None:
     """Store a result. ``author_id`` is the person who allowed the call, or refused it."""
     change.turn(
         Turn.Role.TOOL,
-        status or result.status,
+        result.status,
         text=result.text,
         tool_call_id=call_id,
         tool_name=tool,

@@ -1,10 +1,9 @@
 """Runs of the tool calls of a kept reply, each result of which is stored in a transaction of its own."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
-from enum import Enum, auto
 from functools import partial
 
 import structlog
@@ -12,48 +11,34 @@ from django.db import OperationalError, connection
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from dialogs.actions.question_rows import answers_for_tool, approval_of, ask_for_approval, ask_for_tool
+from dialogs.actions.question_rows import ask_for_approval, ask_for_tool
 from dialogs.context.config import current_config
-from dialogs.context.tool_calls import Result, store_mind_cleared, store_result
+from dialogs.context.tool_calls import Awaited, Result, store_mind_cleared, store_result
 from dialogs.context.view import Call, unresolved_calls
 from dialogs.models import Dialog, Round, Turn
 from dialogs.runtime import client_tools, oversized_results, tracing
-from dialogs.runtime.live_text import show_line
+from dialogs.runtime.tool_plans import Answer, AskPermission, RunInside, RunOutside, plan_call
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, release
 from dialogs.tools.registry import tools_for_dialog
 from dialogs.tools.retrying import run_with_retries
-from dialogs.tools.tool import AsksPerson, Invocation, Progress, Stopped, Tool, ToolArgumentsInvalid, read_arguments
-from dominds.llm.json_text import is_whole
-from dominds.llm.stream import CUT_SHORT
+from dialogs.tools.tool import AsksPerson, Invocation, Stopped, Tool
 from remediation.config import RetryPolicy
 from remediation.guidance import CLEAR_MIND
 
 log = structlog.get_logger(__name__)
 
-UNKNOWN_OUTCOME = "The worker died while this ran; whether it took effect is not known. Check before you run it again."
-STOPPED = "A person pressed stop while this ran. It did not end."
-STOPPED_UNKNOWN = (
-    "A person pressed stop while this ran; whether it took effect is not known. Check before you run it again."
+STOPPED = Result("A person pressed stop while this ran. It did not end.", failed=True)
+STOPPED_UNKNOWN = Result(
+    "A person pressed stop while this ran; whether it took effect is not known. Check before you run it again.",
+    failed=True,
+    unknown=True,
 )
 LOOK_AGAIN_SECONDS = 60  # a dialog that waits for results is woken after this time, even if no result woke it
 
-EDITED = "[A person changed the arguments before they allowed the call, to: {}]"
 # The bracket that opens a statement about a person's decision. Only the runtime may write one.
 PERSONS_DECISION = re.compile(r"\[(?=(?:The tool was not run\. A person|A person changed the arguments))")
-CUT = (
-    "Not run: the output that you may make ended inside this call, after {:,} characters of its arguments. "
-    "Make it shorter, or do it in parts."
-)
-
-
-class Ran(Enum):
-    """The progress of a call: its result is stored, or comes later from elsewhere, or a human was asked."""
-
-    DONE = auto()
-    LATER = auto()
-    ASKED = auto()
 
 
 def pending_calls(dialog: Dialog) -> tuple[Call, ...]:
@@ -87,11 +72,11 @@ def run(lease: Lease, dialog: Dialog, calls: tuple[Call, ...]) -> None:
             _store(lease, call, Result(refusal, failed=True))
         else:
             with tracing.running_tool(dialog, call) as span:
-                ran = _run_one(lease, dialog, call, tools.get(call.name))
-                span.set_attribute("dominds.tool.outcome", ran.name.lower())
-            if ran is Ran.ASKED:
+                source = _run_one(lease, dialog, call, tools)
+                span.set_attribute("dominds.tool.outcome", source.value if source else "done")
+            if source is Awaited.PERSON:
                 return
-            if ran is Ran.LATER:
+            if source is Awaited.ELSEWHERE:
                 awaited.append(call)
     if awaited:
         _await_results(lease, awaited)
@@ -127,89 +112,47 @@ def _await_results(lease: Lease, calls: Sequence[Call]) -> None:
     lease.released = lease.released or ended
 
 
-def _run_one(lease: Lease, dialog: Dialog, call: Call, tool: Tool | None) -> Ran:
-    """Run one call, unless its tool is unknown, its arguments are unusable, or a person has to allow it first."""
-    if tool is None:
-        offered = ", ".join(sorted(tools_for_dialog(dialog)))
-        return _store(lease, call, Result(f"There is no tool {call.name!r}. Offered are: {offered}.", failed=True))
-    if not is_whole(call.arguments) and _was_cut(dialog, call):
-        return _store(lease, call, Result(CUT.format(len(call.arguments)), failed=True))
-    try:
-        progress = Progress(partial(show_line, dialog.pk, call.id))
-        invocation = Invocation(dialog.pk, call.id, read_arguments(tool, call.arguments), progress)
-    except ToolArgumentsInvalid as error:
-        return _store(lease, call, Result(str(error), failed=True))
-    if tool.inside is not None:
-        return _run_in_transaction(lease, call, tool, invocation)
-    is_unknown = dialog.running_call == call.id and not tool.repeatable  # the worker that ran it died
-    edited = ""
-    if tool.needs_approval(dialog.agent.tool_approval):
-        if approval := approval_of(dialog, tool.identity, call):
-            call = replace(call, allowed_by=approval.resolved_by_id)
-            edited = approval.edited_arguments  # set only if a person allowed this call alone
-        elif not is_unknown:
+def _run_one(lease: Lease, dialog: Dialog, call: Call, tools: Mapping[str, Tool]) -> Awaited | None:
+    """Answer a call, have a person allow it, or run its tool. Returns None once its result is stored."""
+    match plan_call(dialog, call, tools):
+        case Answer(call, result):
+            return _store(lease, call, result)
+        case AskPermission(tool, invocation):
             return _ask(lease, call, tool, invocation)
-    if edited:
-        try:
-            invocation = replace(invocation, arguments=read_arguments(tool, edited))
-        except ToolArgumentsInvalid as error:
-            return _store(lease, call, Result(f"{EDITED.format(edited)}\n{error}", failed=True))
-    if is_unknown:
-        return _store(lease, call, Result(UNKNOWN_OUTCOME, failed=True), status=Turn.Status.UNKNOWN)
-    if not tool.repeatable:
-        with lease.change() as change:
-            change.dialog.running_call = call.id
-    if tool.source:
-        invocation = replace(invocation, answers=answers_for_tool(dialog, tool.identity, call))
-    connection.close()
-    try:
-        result = _run_outside(lease, tool, invocation)
-    except AsksPerson as asks:
-        return _ask_for_tool(lease, call, tool, asks)
-    except Stopped:
-        if tool.repeatable:
-            return _store(lease, call, Result(STOPPED, failed=True))
-        return _store(lease, call, Result(STOPPED_UNKNOWN, failed=True), status=Turn.Status.UNKNOWN)
-    result = replace(result, text=PERSONS_DECISION.sub("(", result.text))  # a tool must not speak as a person
-    if edited:
-        result = replace(result, text=f"{EDITED.format(edited)}\n{result.text}")
-    return _store(lease, call, oversized_results.fit(dialog, call.id, result))
+        case RunInside(tool, invocation):
+            return _run_inside(lease, call, tool, invocation)
+        case RunOutside() as run:
+            return _run_outside(lease, dialog, run)
 
 
 @commits
-def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
+def _ask(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Awaited:
     """Have a person allow the call, which runs when the dialog is driven again."""
     with lease.change() as change:
         if change.dialog.is_leased:  # false when a commit is repeated that had succeeded
             change.dialog.running_call, change.dialog.crashes = "", 0
             ask_for_approval(change, tool.identity, call, invocation.arguments)
             release(change)
-    return Ran.ASKED
+    return Awaited.PERSON
 
 
 @commits
-def _ask_for_tool(lease: Lease, call: Call, tool: Tool, asks: AsksPerson) -> Ran:
+def _ask_for_tool(lease: Lease, call: Call, tool: Tool, asks: AsksPerson) -> Awaited:
     """Have a person answer a question of a running tool. The tool runs once more when they have answered."""
     with lease.change() as change:
         if change.dialog.is_leased:  # false when a commit is repeated that had succeeded
             change.dialog.running_call, change.dialog.crashes = "", 0
             ask_for_tool(change, tool.identity, call, asks.text, asks.choices)
             release(change)
-    return Ran.ASKED
+    return Awaited.PERSON
 
 
-def _was_cut(dialog: Dialog, call: Call) -> bool:
-    """Check whether the reply that made the call was cut off."""
-    reply = dialog.turns.filter(role=Turn.Role.ASSISTANT, position=call.position)
-    return reply.filter(generation__finish_reason__in=CUT_SHORT).exists()
-
-
-def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Ran:
-    """Run a tool in a transaction. A failed run has been rolled back, and so can be repeated."""
+def _run_inside(lease: Lease, call: Call, tool: Tool, invocation: Invocation) -> Awaited | None:
+    """Run a tool in the transaction that stores its result. A failed run has been rolled back, and can be repeated."""
     try:
         if tool.ahead is not None:
             tool.ahead(invocation)
-        run = partial(_store_made, lease, call, lambda change: _run_inside(change, call, tool, invocation))
+        run = partial(_store_made, lease, call, lambda change: _run_within(change, call, tool, invocation))
         return run_with_retries(run, tool, invocation, _policy_for, partial(_pause, lease))
     except (LeaseLost, OperationalError):
         raise
@@ -217,7 +160,25 @@ def _run_in_transaction(lease: Lease, call: Call, tool: Tool, invocation: Invoca
         return _store(lease, call, _failure_result(tool, invocation, error))
 
 
-def _run_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
+def _run_outside(lease: Lease, dialog: Dialog, run: RunOutside) -> Awaited | None:
+    """Run a tool with no transaction open, and then store its result."""
+    call, tool = run.call, run.tool
+    if not tool.repeatable:
+        with lease.change() as change:
+            change.dialog.running_call = call.id
+    connection.close()
+    try:
+        result = _result_outside(lease, tool, run.invocation)
+    except AsksPerson as asks:
+        return _ask_for_tool(lease, call, tool, asks)
+    except Stopped:
+        return _store(lease, call, STOPPED if tool.repeatable else STOPPED_UNKNOWN)
+    text = PERSONS_DECISION.sub("(", result.text)  # a tool must not speak as a person
+    result = replace(result, text=run.note + text)
+    return _store(lease, call, oversized_results.fit(dialog, call.id, result))
+
+
+def _result_outside(lease: Lease, tool: Tool, invocation: Invocation) -> Result:
     assert tool.outside is not None
     run, progress = partial(tool.outside, invocation), invocation.progress
     try:
@@ -247,33 +208,32 @@ def _pause(lease: Lease, seconds: float) -> bool:
     return lease.holds and not lease.stopping
 
 
-def _store(lease: Lease, call: Call, result: Result, status: str = "") -> Ran:
-    return _store_made(lease, call, lambda change: result, status)
+def _store(lease: Lease, call: Call, result: Result) -> Awaited | None:
+    return _store_made(lease, call, lambda change: result)
 
 
 @commits
-def _store_made(lease: Lease, call: Call, make: Callable[[Change], Result], status: str = "") -> Ran:
-    """Make a result, and store it in the same transaction."""
+def _store_made(lease: Lease, call: Call, make: Callable[[Change], Result | Awaited]) -> Awaited | None:
+    """Make a result, and store it in the same transaction, or note in it where the result will come from."""
     with lease.change() as change:
         # The commit may be repeated after it succeeded. Then the run has ended, or the result is there, as it is if it
         # came from elsewhere.
         if not change.dialog.is_leased:
-            return Ran.ASKED
+            return Awaited.PERSON
         if _results(change.dialog, call).filter(tool_call_id=call.id).exists():
-            return Ran.DONE
+            return None
         result = make(change)
         change.dialog.running_call, change.dialog.crashes = "", 0
         change.dialog.changed_since_rewrite = True
+        if isinstance(result, Awaited):
+            if result is Awaited.PERSON:
+                release(change)
+            return result
         if result.failed:
             tracing.note_failed_tool()
-        if result.later:
-            return Ran.LATER
-        if result.pending:
-            release(change)
-            return Ran.ASKED
         if call.name != CLEAR_MIND or result.failed:
-            store_result(change, call.id, call.name, result, status, call.allowed_by)
-        return Ran.DONE
+            store_result(change, call.id, call.name, result, call.allowed_by)
+        return None
 
 
 _BESIDE_A_FAILURE = Result(
@@ -305,7 +265,7 @@ def _has_cleared_for_this_message(dialog: Dialog) -> bool:
     return all(reply and all(made["name"] == CLEAR_MIND for made in reply) for reply in calls)
 
 
-def _run_inside(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result:
+def _run_within(change: Change, call: Call, tool: Tool, invocation: Invocation) -> Result | Awaited:
     """Run a tool inside the change, unless it is a clear that must be refused.
 
     The result of a clear belongs to the round that it ends, so it is stored first.

@@ -2,19 +2,19 @@
 
 from dialogs.actions import questions
 from dialogs.actions.questions import ASK_HUMAN, LONGEST_CHOICE, MOST_CHOICES
-from dialogs.context.tool_calls import Result
+from dialogs.context.tool_calls import Awaited, Result
 from dialogs.store.change import Change
 from dialogs.tools.tool import Invocation, Tool, parameters
 from dominds.llm.messages import ToolSpec
 from dominds.visible_text import is_blank
 
 
-def ask_human(change: Change, call: Invocation) -> Result:
+def ask_human(change: Change, call: Invocation) -> Result | Awaited:
     question = str(call.arguments["question"])
     if is_blank(question):
         return Result("The question is blank. Write what you want to know.", failed=True)
     questions.ask(change, question, call.call_id, call.arguments.get("choices", ()))
-    return Result("", pending=True)
+    return Awaited.PERSON
 
 
 TOOLS = (

@@ -5,19 +5,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import wraps
 from types import NoneType
-from typing import Any, ParamSpec
+from typing import Any, ParamSpec, TypeVar
 from uuid import UUID
 
 import orjson
 from jsonschema import Draft202012Validator
 
-from dialogs.context.tool_calls import Result
+from dialogs.context.tool_calls import Awaited, Result
 from dialogs.errors import Refusal
 from dialogs.models import Agent
 from dialogs.store.change import Change
 from dominds.llm.messages import ToolSpec
 
 Given = ParamSpec("Given")
+Outcome = TypeVar("Outcome")
 
 
 class Stopped(Exception):
@@ -84,7 +85,7 @@ class Tool:
     """
 
     spec: ToolSpec
-    inside: Callable[[Change, Invocation], Result] | None = None
+    inside: Callable[[Change, Invocation], Result | Awaited] | None = None
     outside: Callable[[Invocation], Result] | None = None
     ahead: Callable[[Invocation], None] | None = None
     repeatable: bool = True
@@ -121,11 +122,11 @@ class Tool:
         return self.inside is None and self.outside is None
 
 
-def explain_refusals(run: Callable[Given, Result]) -> Callable[Given, Result]:
+def explain_refusals(run: Callable[Given, Outcome]) -> Callable[Given, Outcome | Result]:
     """Wrap a tool's function, so that the model reads the reason of a ``Refusal`` as its result."""
 
     @wraps(run)
-    def answer(*args: Given.args, **named: Given.kwargs) -> Result:
+    def answer(*args: Given.args, **named: Given.kwargs) -> Outcome | Result:
         try:
             return run(*args, **named)
         except Refusal as refusal:

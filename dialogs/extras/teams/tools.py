@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from dialogs.context.tool_calls import Result
+from dialogs.context.tool_calls import Awaited, Result
 from dialogs.extras.teams import side_dialogs, sight, task_document
 from dialogs.extras.teams.reports import ASK_AGENT
 from dialogs.extras.teams.side_dialogs import Ask
@@ -42,14 +42,14 @@ def _ask_tool(colleagues: Iterable[str]) -> Tool:
 
 
 @explain_refusals
-def ask_agent(change: Change, call: Invocation) -> Result:
+def ask_agent(change: Change, call: Invocation) -> Result | Awaited:
     given = call.arguments
     asked = Ask(
         call.call_id, given["agent"], given["task"].strip(), given.get("name", "").strip(), given.get("wait", True)
     )
     side = side_dialogs.ask(change, asked)
     if asked.waits and side.answered_at is None and side.ended_at is None:
-        return Result("", later=True)
+        return Awaited.ELSEWHERE
     return Result(f"Asked in the side dialog {side.name}. Its report comes as a message.")
 
 
