@@ -89,7 +89,6 @@ class EventStream:
         if _open[self.user_id] >= STREAMS_PER_PERSON:
             raise RateLimited(f"You have {STREAMS_PER_PERSON} event streams open; close one first.", 30)
         _open[self.user_id] += 1
-        feed: Feed | None = None
         try:
             yield f"retry: {RETRY_SECONDS * 1000}\n\n".encode()
             feed = await hub().join(self, self._dialog_id)
@@ -107,8 +106,7 @@ class EventStream:
                 self._wake.clear()
         finally:
             _open[self.user_id] -= 1
-            if feed is not None:
-                await hub().leave(self, feed)
+            await hub().leave(self, self._dialog_id)
 
     async def _read_due(self, feed: Feed) -> AsyncIterator[bytes]:
         for piece in self._of_live_text(feed):  # the last words of an answer are sent before the event of its end

@@ -62,7 +62,7 @@ class PageSocket(AsyncWebsocketConsumer):
         self.user_id = 0
         self.dialog_id: UUID | None = self._scope["url_route"]["kwargs"].get("dialog_id")
         self._feed: Feed | None = None
-        self._admitted = self._joined = False
+        self._admitted = False
         self._writer: asyncio.Task[None] | None = None
         try:
             self.user_id, refusal = await in_db_thread(_admission, self._session_key, self.dialog_id)
@@ -120,9 +120,8 @@ class PageSocket(AsyncWebsocketConsumer):
                 await self._writer
             if self._reading is not None:
                 self._reading.cancel()
-        if self._joined:
-            await self._hub.leave(self, self._feed)
         if self._admitted:
+            await self._hub.leave(self, self.dialog_id)
             self._hub.dismiss(self.user_id)
 
     # -- from the hub --------------------------------------------------------------------------------------------------
@@ -223,7 +222,6 @@ class PageSocket(AsyncWebsocketConsumer):
     # -- writing to the page -------------------------------------------------------------------------------------------
     async def _write(self) -> None:
         """Subscribe, then send missed events and the live text, and then whatever comes."""
-        self._joined = True
         self._feed = await self._hub.join(self, self.dialog_id)
         self._tool_line = self._feed.tool_line if self._feed else None
         self._hub.show_badges(self, badges_of)

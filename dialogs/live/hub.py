@@ -81,7 +81,10 @@ class Hub:
             del self._sockets[user_id]
 
     async def join(self, listener: Listener, dialog_id: UUID | None) -> Feed | None:
-        """Subscribe, and return once Redis has confirmed or 2 s have passed. A read after that misses nothing."""
+        """Subscribe, and return once Redis has confirmed or 2 s have passed. A read after that misses nothing.
+
+        Whoever joins leaves in the end, also if the wait for Redis was cancelled.
+        """
         self._start()
         person = user_channel(listener.user_id)
         channels = []
@@ -100,7 +103,7 @@ class Hub:
         await self._send_command("subscribe", channels)
         return feed
 
-    async def leave(self, listener: Listener, feed: Feed | None) -> None:
+    async def leave(self, listener: Listener, dialog_id: UUID | None) -> None:
         channels = []
         channel = user_channel(listener.user_id)
         if person := self._people.get(channel):
@@ -108,10 +111,10 @@ class Hub:
             if not person.listeners:
                 del self._people[channel]
                 channels.append(channel)
-        if feed is not None:
+        channel = dialog_channel(dialog_id) if dialog_id else ""
+        if feed := self._feeds.get(channel):
             feed.listeners.discard(listener)
-            channel = dialog_channel(feed.dialog_id)
-            if not feed.listeners and self._feeds.get(channel) is feed:
+            if not feed.listeners:
                 del self._feeds[channel]
                 channels.append(channel)
         await self._send_command("unsubscribe", channels)

@@ -116,9 +116,9 @@ class Relay:
 
         Raises ``ApiError`` when the message fails or cannot be answered, and ``KeyEnded`` while it goes on.
         """
-        feed = await hub().join(self, self._run.dialog_id)
-        assert feed is not None
         try:
+            feed = await hub().join(self, self._run.dialog_id)
+            assert feed is not None
             if snapshot := feed.snapshot():
                 self.on_live_text(snapshot)
             elif self._wants_live_text:
@@ -144,7 +144,7 @@ class Relay:
                     yield KeepAlive()
                 self._wake.clear()
         finally:
-            await hub().leave(self, feed)
+            await hub().leave(self, self._run.dialog_id)
 
     async def _check_key(self) -> None:
         if monotonic() < self._key_check_at:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from typing import Any
 
 import orjson
 import pytest
@@ -13,6 +14,7 @@ from dialogs.actions.questions import ASK_HUMAN
 from dialogs.live import consumers
 from dialogs.live.feeds import current_live_text
 from dialogs.live.flow_control import PING_BYTES, UNREAD_BYTES
+from dialogs.live.hub import hub
 from dialogs.models import Dialog, Event, Generation, Turn
 from dialogs.runtime.driver import drive
 from dialogs.store import wakeups
@@ -267,6 +269,19 @@ def test_what_redis_lost_is_read_from_the_database(script: Script, redis_client:
         seqs = [frame["seq"] for frame in events_of(frames)]
         assert seqs == list(range(1, len(seqs) + 1))
         assert "second" in [frame["data"]["text"] for frame in frames if frame["type"] == "turn"]
+
+    go(scenario)
+
+
+def test_a_page_that_goes_before_redis_answers_leaves_nothing_behind(script: Script, settings: Any) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    dialog = make_dialog()
+
+    async def scenario() -> None:
+        async with listening(path_of(dialog), dialog.owner):
+            await asyncio.sleep(0.1)
+            assert vars(hub())["_feeds"], "it waits for the subscription"
+        assert vars(hub())["_feeds"] == vars(hub())["_people"] == {}
 
     go(scenario)
 
