@@ -24,10 +24,12 @@ from django.conf import settings
 from django.db import DatabaseError
 
 from dialogs.live.db_threads import in_db_thread
+from dialogs.live.event_cursor import EventCursor
 from dialogs.live.feeds import Feed, Rendering, for_page
 from dialogs.live.flow_control import FlowControl
 from dialogs.live.frames import BATCH, Frame, badges_of, frames_after
 from dialogs.live.hub import hub, session_mark
+from dialogs.live.live_queue import LiveQueue, State
 from dialogs.live.socket_auth import may_see, person_of
 from dialogs.pages.language import in_language, known_language
 
@@ -76,7 +78,6 @@ class PageSocket(AsyncWebsocketConsumer):
             await self.close(TOO_MANY)
             return
         self._admitted = True
-        self._sent_seq = _cursor(self.scope["query_string"])
         self._database_generation = _database_generation(self.scope["query_string"])
         self.language = _language(self.scope["query_string"])
         self._start()
@@ -87,18 +88,12 @@ class PageSocket(AsyncWebsocketConsumer):
         now = time.monotonic()
         self._wake = asyncio.Event()
         self._wake.set()
-        self._may_have_missed = self.dialog_id is not None  # there may be events that nobody announced
-        self._announced_seq = 0  # the newest event that was announced
-        self._announced_at = now  # when that was, or when something else made a read necessary
-        self._unsent: deque[dict[str, Any]] = deque()  # events that were read and not sent yet
+        self._events = EventCursor(_cursor(self.scope["query_string"]), now)
+        self._unsent: deque[Frame] = deque()  # events that were read and not sent yet
+        self._newest_start: int | None = None  # set by a read of all events: the newest generation that had started
         self._reading: asyncio.Task[None] | None = None
-        self._is_current = False  # all events from before the opening have been sent
-        self._live_text: deque[dict[str, Any]] = deque()
-        self._live_text_lost = True  # the live text has to be sent from its beginning
-        self._live_text_waits = asyncio.Event()  # set while live text waits for the start of its generation to be read
-        self._started_generation = 0  # the newest generation whose start was sent
-        self._ended_generation = 0  # the newest generation whose end was sent
-        self._unannounced_generation = 0  # a generation whose live text came before its start
+        self._live_text = LiveQueue()
+        self._live_text_waits = asyncio.Event()  # set when live text needs events that gather before they are read
         self._badges: dict[str, Any] | None = None  # the newest badges, until they are sent
         self._tool_line: dict[str, Any] | None = None  # a tool's newest line, until the page has the call
         self._flow = FlowControl(now)
@@ -126,23 +121,12 @@ class PageSocket(AsyncWebsocketConsumer):
 
     # -- from the hub --------------------------------------------------------------------------------------------------
     def on_poke(self, seq: int) -> None:
-        self._may_have_missed = self._may_have_missed or seq == 0
-        self._announced_seq = max(self._announced_seq, seq)
-        self._announced_at = time.monotonic()
-        if self._is_behind:
+        self._events.announce(seq, time.monotonic())
+        if self._events.is_behind:
             self._wake.set()
 
     def on_live_text(self, frame: dict[str, Any]) -> None:
-        if not self._is_current or (self._live_text_lost and not frame.get("reset")):
-            return
-        if frame.get("reset"):
-            self._live_text.clear()
-            self._live_text_lost = False
-        self._live_text.append(frame)
-        if len(self._live_text) > 200:
-            self._live_text.clear()
-            self._live_text_lost = True
-        if len(self._live_text) == 1:
+        if self._live_text.add(frame):
             self._hub.write_soon(self._write_live_text)
 
     def on_frame(self, frame: dict[str, Any]) -> None:
@@ -157,50 +141,48 @@ class PageSocket(AsyncWebsocketConsumer):
         self._wake.set()
 
     # -- reading from the database -------------------------------------------------------------------------------------
-    @property
-    def _is_behind(self) -> bool:
-        return self._may_have_missed or self._announced_seq > self._sent_seq
-
     def _read_if_due(self, now: float) -> None:
         """Start a read beside the writing, since live text must not wait until events are rendered."""
-        due = self._is_behind or now - self._session_at >= SESSION_SECONDS
-        if due and self._reading is None:
+        lacks_events = self._feed is not None and self._events.is_behind
+        if self._reading is None and (lacks_events or now - self._session_at >= SESSION_SECONDS):
             self._reading = asyncio.create_task(self._read_new())
 
     async def _read_new(self) -> None:
         try:
             await self._check_session()
-            if self._is_behind and not self._close_code:
-                await self._read_events()
+            if self._feed is not None and self._events.is_behind and not self._close_code:
+                await self._read_events(self._feed)
         except Exception:  # an unavailable database must not cost the connection
             log.exception("socket_read_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
-            self._may_have_missed = self.dialog_id is not None
+            self._events.repeat()
             await asyncio.sleep(RETRY_SECONDS)
         finally:
             self._reading = None
             self._wake.set()
 
-    async def _read_events(self) -> None:
-        feed = self._feed
-        assert feed is not None
-        if self._is_current and not self._unannounced_generation and self._started_generation <= self._ended_generation:
+    async def _read_events(self, feed: Feed) -> None:
+        if self._may_gather(feed):
             self._live_text_waits.clear()
             with suppress(TimeoutError):
                 async with asyncio.timeout(BATCH_SECONDS):
                     await self._live_text_waits.wait()
-        key = (self.user_id, self.language, self._sent_seq, self._database_generation)
-        rendering = feed.rendering(key, self._announced_at, partial(self._render, feed))
+        key = (self.user_id, self.language, self._events.sent, self._database_generation)
+        rendering = feed.rendering(key, self._events.announced_at, partial(self._render, feed))
         result = await asyncio.shield(rendering.frames)  # another page may wait for them when this one is gone
-        if self._announced_at <= rendering.begun_at:
-            self._may_have_missed, self._announced_seq, self._unannounced_generation = False, 0, 0
+        self._events.note_read(rendering.begun_at)
         if result is None:
             self._close_code = NOT_FOUND
             return
         self._unsent.extend(result)
         if len(result) < BATCH:
-            self._unsent.append({"started_generation": rendering.started_generation})
+            self._newest_start = rendering.started_generation
         else:
-            self._may_have_missed = True
+            self._events.repeat()
+
+    def _may_gather(self, feed: Feed) -> bool:
+        """Check whether events may wait for others: the page is up to date, no answer runs, and no live text waits."""
+        queue = self._live_text
+        return queue.is_open and queue.started_generation <= feed.ended and not queue.waits(feed.ended)
 
     async def _render(self, feed: Feed, rendering: Rendering) -> list[Frame] | None:
         def begin() -> Callable[[], list[Frame] | None]:
@@ -213,7 +195,7 @@ class PageSocket(AsyncWebsocketConsumer):
                 frames_after,
                 feed.dialog_id,
                 self.user_id,
-                self._sent_seq,
+                self._events.sent,
                 self._database_generation,
             )
 
@@ -237,15 +219,14 @@ class PageSocket(AsyncWebsocketConsumer):
                 raise
             except Exception:  # one bad frame must not cost the connection
                 log.exception("socket_frame_failed", dialog_id=str(self.dialog_id), user_id=self.user_id)
-                self._may_have_missed = self.dialog_id is not None
+                self._events.repeat()
                 await asyncio.sleep(RETRY_SECONDS)
         await self.close(self._close_code)
 
     async def _write_what_is_due(self) -> None:
         now = time.monotonic()
         if self._flow.is_slow(now):
-            self._live_text.clear()
-            self._live_text_lost = True
+            self._live_text.interrupt()
             if self._flow.is_dead(now):
                 self._close_code = TRY_LATER
         else:
@@ -255,31 +236,29 @@ class PageSocket(AsyncWebsocketConsumer):
             if self._feed is not None:
                 await self._write_events(self._feed)
                 await self._write_live_text()
-                if self._tool_line and self._is_current and not self._is_behind and not self._unsent:
-                    line, self._tool_line = self._tool_line, None
-                    await self._send(line)
+                await self._write_tool_line()
             self._read_if_due(now)
         await self._ping_if_due(now)
 
     async def _write_events(self, feed: Feed) -> None:
         while self._unsent:
             frame = self._unsent.popleft()
-            if "started_generation" in frame:
-                self._started_generation = max(self._started_generation, frame["started_generation"])
-                self._is_current = True
-                continue
             if self._flow.is_slow(time.monotonic()) and not await self._drain():
                 self._unsent.clear()
-                self._may_have_missed = True  # nothing is queued for a page that does not read: it is read again later
+                self._newest_start = None
+                self._events.repeat()  # nothing is queued for a page that does not read: it is read again later
                 return
             if frame["type"] == "generation":
                 generation = int(frame["data"]["id"])
-                self._started_generation = max(self._started_generation, generation)
+                self._live_text.note_start(generation)
                 if frame["data"].get("outcome") != "running":
                     feed.end(generation)
-                    self._ended_generation = max(self._ended_generation, generation)
             await self._send(frame)
-            self._sent_seq = frame["seq"]
+            self._events.sent = frame["seq"]
+        if self._newest_start is not None:
+            self._live_text.note_start(self._newest_start)
+            self._live_text.open()
+            self._newest_start = None
 
     async def _drain(self) -> bool:
         """Wait a moment for acknowledgements, and return whether more may be sent then."""
@@ -292,40 +271,32 @@ class PageSocket(AsyncWebsocketConsumer):
         return not self._flow.is_slow(time.monotonic())
 
     async def _write_live_text(self) -> None:
-        """Send the live text, unless something else must go first; then this is called again.
-
-        Live text waits for the start of its generation, and so for its message and for the end of the answer before.
-        Otherwise the page would show it in their place, and then move it.
-        """
-        feed = self._feed
-        if (
-            feed is None
-            or not self._is_current
-            or self._unsent
-            or self._close_code
-            or self._flow.is_slow(time.monotonic())
-        ):
+        """Send the live text, unless something else must go first; then this is called again."""
+        feed, queue = self._feed, self._live_text
+        if feed is None or not queue.is_open:
             return
-        if self._live_text_lost:
-            self._live_text_lost = False
-            self._live_text.clear()
-            if snapshot := feed.snapshot():
-                self._live_text.append(snapshot)
-            else:
+        if self._unsent or self._close_code or self._flow.is_slow(time.monotonic()):
+            return
+        if queue.state is State.INTERRUPTED:
+            snapshot = feed.snapshot()
+            queue.restart(snapshot)
+            if snapshot is None:
                 feed.load()
-        while self._live_text:
-            generation = self._live_text[0]["generation"]
-            if generation > max(self._started_generation, feed.ended):
-                self._live_text_waits.set()
-                if self._reading is None and generation != self._unannounced_generation:
-                    self._unannounced_generation = generation
-                    self._may_have_missed = True
-                    self._announced_at = time.monotonic()
-                    self._wake.set()
-                return
-            frame = self._live_text.popleft()
-            if generation > feed.ended and (shown := for_page(frame)):
+        while frame := queue.next_frame(feed.ended):
+            if shown := for_page(frame):
                 await self._send(shown)
+        if queue.waits(feed.ended):
+            self._live_text_waits.set()
+            if self._reading is None and not self._events.is_behind:  # its start is stored, and not announced yet
+                self._events.announce(0, time.monotonic())
+                self._wake.set()
+
+    async def _write_tool_line(self) -> None:
+        """Send a tool's newest line once the page has all events, and so the tool's call."""
+        has_all = self._live_text.is_open and not self._events.is_behind and not self._unsent
+        if self._tool_line and has_all:
+            line, self._tool_line = self._tool_line, None
+            await self._send(line)
 
     async def _send(self, frame: dict[str, Any]) -> None:
         text, now = orjson.dumps(frame).decode(), time.monotonic()
