@@ -25,9 +25,11 @@ NOTE = "prepared while the dialog rested"
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class Made:
+    """A rewrite that was made, and the versions of the prompts that wrote it, by name."""
+
     rewritten: Rewritten
-    prompts: dict[str, str]  # versions, by name
+    prompts: dict[str, str]
 
 
 def is_wanted(dialog: Dialog) -> bool:
@@ -41,13 +43,13 @@ def is_known(dialog: Dialog, policy: str, sizes: Sizes) -> bool:
     return _row_in_force(dialog, policy, sizes) is not None
 
 
-def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
+def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Made | None:
     """Return the prepared rewrite, followed by the units since then; None if there is none, or it frees too little."""
     row = _row_in_force(dialog, policy, sizes)
     if row is None or row.content is None:
         return None
     try:
-        result = Prepared(_from_json(row.content, sizes, row.covers), dict(row.prompts))
+        result = Made(_from_json(row.content, sizes, row.covers), dict(row.prompts))
     except UNREADABLE as error:
         log.warning("prepared_rewrite_unreadable", dialog_id=str(dialog.pk), error=repr(error))
         return None
@@ -58,9 +60,7 @@ def prepared_for(dialog: Dialog, policy: str, sizes: Sizes) -> Prepared | None:
     return result
 
 
-def columns_of(
-    dialog: Dialog, policy: str, sizes: Sizes, rewritten: Rewritten | None, prompts: Mapping[str, str]
-) -> dict[str, Any]:
+def columns_of(dialog: Dialog, policy: str, sizes: Sizes, made: Made | None) -> dict[str, Any]:
     """Return the columns of the row that keeps the rewrite, or notes that it was tried in vain.
 
     Call it before the dialog's row is locked: it reads all units.
@@ -68,8 +68,8 @@ def columns_of(
     return {
         "key": _key(dialog, policy, sizes, sizes.units),
         "covers": len(sizes.units),
-        "content": None if rewritten is None or rewritten.failure else _to_json(rewritten, sizes.units),
-        "prompts": dict(prompts),
+        "content": None if made is None or made.rewritten.failure else _to_json(made.rewritten, sizes.units),
+        "prompts": made.prompts if made else {},
     }
 
 

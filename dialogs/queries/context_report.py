@@ -18,7 +18,7 @@ from dialogs.context.view import view_of
 from dialogs.errors import UNREADABLE, Refusal
 from dialogs.models import Dialog
 from dialogs.queries import facts
-from dialogs.runtime import rewrite
+from dialogs.runtime import rewrite_job
 from dialogs.runtime.materials import Materials, materials_of
 from dialogs.runtime.next_call import next_prompt, next_recall
 from dialogs.store.json_shapes import usd, when
@@ -91,7 +91,7 @@ def _units(sizes: Sizes) -> list[dict[str, Any]]:
 
 def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
     policy = policy_with(verb)
-    result = rewrite.preview(dialog, materials, verb)
+    result = rewrite_job.preview(dialog, materials, verb)
     sizes = materials.sizes.under(policy)
     before = next_prompt(dialog, materials, sizes)
     standing = {unit.id for unit in result.units}
@@ -101,7 +101,7 @@ def _preview(dialog: Dialog, materials: Materials, verb: str) -> dict[str, Any]:
         "kind": verb,
         "limit": sizes.limit,
         "est_before": before,
-        "est_after": before if result.failure else rewrite.est_after(dialog, materials, sizes, result, before),
+        "est_after": before if result.failure else rewrite_job.est_after(dialog, materials, sizes, result, before),
         "summary": "" if result.failure else without_heading(result.summary).strip(),
         "shortened": sum(unit.id in standing for unit in result.removed),
         "removed": [_unit_json(unit) | {"points": points.get(unit.id, {})} for unit in result.removed],

@@ -18,7 +18,17 @@ from dialogs.context.served import Served
 from dialogs.context.spending import NoRoomInBudget
 from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Question, Round, Turn
-from dialogs.runtime import attempts, auxiliary_calls, next_call, outcomes, repeats, rewrite, tool_runs, tracing
+from dialogs.runtime import (
+    attempts,
+    auxiliary_calls,
+    next_call,
+    outcomes,
+    repeats,
+    rewrite,
+    rewrite_job,
+    tool_runs,
+    tracing,
+)
 from dialogs.runtime.live_text import LiveAnswer
 from dialogs.runtime.materials import materials_of
 from dialogs.runtime.policy_context import context_of
@@ -119,7 +129,7 @@ def step(lease: Lease, dialog: Dialog) -> bool:
                     generate(lease, dialog, served, next_call.forced_clear(dialog, materials, guidance))
                 return may_be_near(dialog, served.policy, context)
             case Rewrite() as decision:
-                rewrite.perform(lease, rewrite.job_for(dialog, materials, decision))
+                rewrite.perform(lease, rewrite_job.job_for(dialog, materials, decision))
             case ClearMind() as decision:
                 clear(lease, dialog, decision)
             case Suspend() as decision:

@@ -17,8 +17,8 @@ from dialogs.models import Dialog
 from dialogs.runtime import auxiliary_calls
 from dialogs.runtime.materials import Materials, materials_of
 from dialogs.runtime.policy_context import context_of
-from dialogs.runtime.rewrite import Job, job_for, toolbox_with_model, within_archive
 from dialogs.runtime.rewrite_deadline import RewriteTooLong, within
+from dialogs.runtime.rewrite_job import Job, job_for, toolbox_with_model, within_archive
 from dialogs.state import State
 from dialogs.store.change import LeaseLost
 from dialogs.store.lease import Lease
@@ -26,7 +26,7 @@ from dominds import budgets
 from dominds.db.prepared import Select
 from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.provider import ProviderError
-from remediation.context import Context, Rewritten
+from remediation.context import Context
 from remediation.models import PreparedRewrite
 from remediation.policies.ahead import rewrite_ahead
 from remediation.policies.policy import Policy
@@ -110,19 +110,20 @@ def _prepare_within(watch: Lease, dialog: Dialog, materials: Materials, seconds:
     job = job_for(dialog, materials, ahead.decision)
     job = replace(job, task=ahead.leaving_room(job.task))
     log.info("preparing_rewrite", dialog_id=str(dialog.pk), policy=job.policy.name, est_tokens=job.sizes.prompt)
-    rewritten = _make_rewrite(watch, job, seconds)
-    columns = prepared.columns_of(dialog, job.policy.name, job.sizes, rewritten, job.prompts)
+    columns = prepared.columns_of(dialog, job.policy.name, job.sizes, _make_rewrite(watch, job, seconds))
     with watch.change(durable=False) as change:
         change.keeps_state = True
         if change.dialog.history_version == dialog.history_version:
             PreparedRewrite.objects.update_or_create(dialog=dialog, defaults=columns)
 
 
-def _make_rewrite(watch: Lease, job: Job, seconds: float) -> Rewritten | None:
+def _make_rewrite(watch: Lease, job: Job, seconds: float) -> prepared.Made | None:
     """Return the rewrite, or None if another try would be in vain. Raises ``NotPrepared`` if it may be tried again."""
-    toolbox = toolbox_with_model(job, partial(_ask, watch, job.dialog), lambda *_: None)
+    prompts: dict[str, str] = {}
+    toolbox = toolbox_with_model(job, partial(_ask, watch, job.dialog), lambda *_: None, prompts)
     try:
-        return within_archive(rewrite_by(job.policy, job.task, within(toolbox, seconds)))
+        rewritten = rewrite_by(job.policy, job.task, within(toolbox, seconds))
+        return prepared.Made(within_archive(rewritten), prompts)
     except (NotPrepared, RewriteTooLong) as cause:
         if isinstance(cause, NotPrepared) and not cause.in_vain:
             raise

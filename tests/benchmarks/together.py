@@ -322,7 +322,7 @@ def rewrite_millis(rig: Rig, policy: str, verb: str, units: int, rounds: int) ->
     yet, and the median where it has counted them before, as the worker that drove the dialog did."""
     from dialogs.models import Dialog
     from dialogs.runtime.materials import materials_of
-    from dialogs.runtime.rewrite import preview
+    from dialogs.runtime.rewrite_job import preview
 
     agent, owner = rig.agent("counted-small", policy), rig.people(1)[0]
     results = []

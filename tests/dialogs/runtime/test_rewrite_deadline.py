@@ -7,7 +7,7 @@ import pytest
 
 from dialogs.actions import messages
 from dialogs.models import Dialog, Turn
-from dialogs.runtime import rewrite
+from dialogs.runtime import rewrite, rewrite_job
 from dialogs.runtime.materials import materials_of
 from dialogs.store.lease import claim
 from dominds import budgets
@@ -47,9 +47,9 @@ def long_dialog(turns: int, chars: int = 400) -> Dialog:
     return dialog
 
 
-def job_of(dialog: Dialog) -> rewrite.Job:
+def job_of(dialog: Dialog) -> rewrite_job.Job:
     dialog = Dialog.objects.whole().get(pk=dialog.pk)
-    return rewrite.job_for(dialog, materials_of(dialog), Rewrite("retention", "test", 2_000))
+    return rewrite_job.job_for(dialog, materials_of(dialog), Rewrite("retention", "test", 2_000))
 
 
 def rewrite_within(dialog: Dialog, seconds: float) -> RemediationRun:
@@ -81,7 +81,7 @@ def test_a_rewrite_of_thousands_of_units_computes_outside_its_transaction(script
     dialog = long_dialog(2_000, chars=200)
     with transactions.watched() as ended:
         run = rewrite_within(dialog, seconds=600)
-    storing = [one for one in ended if "_store" in one.where]
+    storing = [one for one in ended if "rewrite_rows.py" in one.where]
     assert len(storing) == 1
     per_row = storing[0].computed / max(1, len(run.removed))
     assert per_row < 0.0003, "what is left are the rows themselves"
