@@ -2,26 +2,22 @@
 health."""
 
 import hashlib
-import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
-from uuid import UUID
 
 import structlog
 from django.db import transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
-from dialogs.context.config import prompts_folder
 from dialogs.context.limits import model_of, thresholds_of_model
 from dialogs.context.provider_cursor import cursor_of
 from dialogs.context.room import SHORT_ANSWER
 from dialogs.context.sent import Sent
-from dialogs.context.spending import NoRoomInBudget, check_room, spending_of
-from dialogs.errors import NotFound
-from dialogs.models import Agent, Dialog, Generation, SiteSettings, Turn
+from dialogs.context.spending import NoRoomInBudget, check_room
+from dialogs.models import Agent, Dialog, Generation, SiteSettings
 from dialogs.runtime import tracing
 from dialogs.runtime.attempts import ENDED_COLUMNS, set_usage
 from dialogs.runtime.repeats import less_output
@@ -29,7 +25,6 @@ from dialogs.runtime.stream_reply import Reply, stream_reply
 from dialogs.store.change import Change, open_change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, keeper
-from dialogs.store.text import storable
 from dominds.db.prepared import Select, insert, update
 from dominds.llm.catalog.catalog import ModelInfo, UnknownModel
 from dominds.llm.circuit_breaker import circuits
@@ -40,18 +35,13 @@ from dominds.llm.models.room import output_room
 from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream, StreamAborted
 from dominds.llm.stream import CUT_SHORT, FinishReason
 from remediation.budget import side_answer
-from remediation.prompts import Prompt, load, render
+from remediation.prompts import Prompt, render
 from remediation.tokens.counting import counter_for
 
 log = structlog.get_logger(__name__)
 
 SECONDS = 120  # a call that takes longer has failed, and its caller goes on without it
 WORDS_PER_TOKEN = 0.75
-# Lines that are no title: rows of tables, fences, rules, an announcement of what follows, and lines of the prompt.
-NO_TITLE = re.compile(r"\|.*\||^\s*(```|~~~|-{3,}|={3,})|:\s*$|\bBEGIN\W*$|^\W*END\W*$|^\s*(user|assistant): ")
-MOST_TITLE = 80  # characters: more is an answer
-AROUND_TITLES = " #*_`\"'“”„«»‹›"
-TITLED_CHARS = 2_000  # the part of a message, and of its answer, that a title is made from
 
 
 def pruning_model(dialog: Dialog) -> ModelInfo:
@@ -93,9 +83,7 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
 
     If the model's circuit is open, or a budget has no room, ``Overloaded`` is raised without a call or a record.
     """
-    model = pruning_model(dialog)
-    if rest := circuits.open_circuit(model):
-        raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
+    model = _model_to_ask(dialog)
     try:
         generation = _begin(lease, dialog, model, purpose, len(instructions) + len(content))
     except NoRoomInBudget as reason:
@@ -108,17 +96,23 @@ def ask(lease: Lease, dialog: Dialog, purpose: str, instructions: str, content: 
 
 def ask_at_rest(watch: Lease, dialog: Dialog, purpose: str, instructions: str, content: str) -> str:
     """Ask as ``ask`` does for a dialog that nobody drives. The call is cut off when a worker claims the dialog."""
-    model = pruning_model(dialog)
-    if rest := circuits.open_circuit(model):
-        raise Overloaded(str(rest), retry_after_seconds=rest.seconds)
+    model = _model_to_ask(dialog)
     try:
-        generation, reply = _watched_call(watch, dialog, model, purpose, instructions, content)
+        generation, reply = watched_call(watch, dialog, model, purpose, instructions, content)
     except NoRoomInBudget as reason:
         raise Overloaded(str(reason)) from None
     with open_change(dialog.pk, durable=False) as change:
         change.keeps_state = True
-        _record(change, generation, reply, model)
+        record(change, generation, reply, model)
     return _text_of(reply)
+
+
+def _model_to_ask(dialog: Dialog) -> ModelInfo:
+    """Return the pruning model. Raises ``Overloaded`` if its circuit is open."""
+    model = pruning_model(dialog)
+    if circuit := circuits.open_circuit(model):
+        raise Overloaded(str(circuit), retry_after_seconds=circuit.seconds)
+    return model
 
 
 def _text_of(reply: Reply) -> str:
@@ -142,7 +136,7 @@ def watch_at_rest(dialog: Dialog) -> Iterator[Lease]:
         keeper.remove(watch)
 
 
-def _watched_call(
+def watched_call(
     watch: Lease, dialog: Dialog, model: ModelInfo, purpose: str, instructions: str, content: str
 ) -> tuple[Generation, Reply]:
     """Make a call for a dialog at rest. Raises ``NoRoomInBudget``.
@@ -179,56 +173,6 @@ def _reply(lease: Lease, generation: Generation, model: ModelInfo, instructions:
         reply = Reply(error=error)
     circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
     return reply
-
-
-def write_title(dialog_id: UUID) -> None:
-    """Name a dialog after its first exchange.
-
-    The dialog rests meanwhile, and the call gives way when a worker claims it. A person's title stays, and after a
-    failure the beginning of the first message is the title.
-    """
-    dialog = Dialog.objects.whole().filter(pk=dialog_id, awaits_title=True, lease_owner="").first()
-    content = _first_exchange(dialog) if dialog and not spending_of(dialog).exceeded else ""
-    if dialog is None or not content or circuits.open_circuit(model := pruning_model(dialog)):
-        return
-    instructions = render(load("title", prompts_folder()))
-    with watch_at_rest(dialog) as watch:
-        try:
-            generation, reply = _watched_call(watch, dialog, model, Generation.Purpose.TITLE, instructions, content)
-        except NoRoomInBudget:
-            return
-    with suppress(NotFound), open_change(dialog.pk, durable=False) as change:  # it may have been erased meanwhile
-        change.keeps_state = True
-        _record(change, generation, reply, model)
-        if not change.dialog.awaits_title or reply.stopped or reply.lost:
-            return
-        change.dialog.awaits_title = False
-        if reply.is_complete and (title := title_in(reply.text)):
-            change.dialog.title = title
-            change.event("title", title=title)
-
-
-def _first_exchange(dialog: Dialog) -> str:
-    """Return the beginnings of the first message and of its answer, or an empty text if there is no answer."""
-    turns = dialog.turns.filter(position__isnull=False, role__in=[Turn.Role.USER, Turn.Role.ASSISTANT]).exclude(text="")
-    first = list(turns.order_by("position").values_list("role", "text")[:2])
-    if Turn.Role.ASSISTANT not in dict(first):
-        return ""
-    return "\n".join(["BEGIN", *(f"{role}: {text[:TITLED_CHARS]}" for role, text in first), "END"])
-
-
-def title_in(answer: str) -> str:
-    """Return the first line that can be a title, without the marks that models put around one.
-
-    Returns an empty text for anything else: a row of a table, an announcement, or a whole paragraph.
-    """
-    for line in answer.splitlines():
-        if NO_TITLE.search(line):
-            continue
-        bare = " ".join(storable(line).split()).strip(AROUND_TITLES).removeprefix("Title:")
-        if title := bare.strip(AROUND_TITLES).rstrip("."):
-            return title if len(title) <= MOST_TITLE else ""
-    return ""
 
 
 def _ask(lease: Lease, stream: Stream, generation: Generation) -> Reply:
@@ -275,10 +219,11 @@ def _end(lease: Lease, generation: Generation, reply: Reply, model: ModelInfo) -
     if reply.lost:
         return
     with lease.change(durable=False) as change:
-        _record(change, generation, reply, model)
+        record(change, generation, reply, model)
 
 
-def _record(change: Change, generation: Generation, reply: Reply, model: ModelInfo) -> None:
+def record(change: Change, generation: Generation, reply: Reply, model: ModelInfo) -> None:
+    """End the row of a call."""
     outcome = "kept" if reply.is_complete else "stopped" if reply.stopped or reply.lost else "failed"
     generation.outcome = outcome
     generation.finished_at = timezone.now()

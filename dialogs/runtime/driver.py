@@ -20,7 +20,6 @@ from dialogs.context.tool_calls import abandon
 from dialogs.models import Agent, Dialog, Question, Round, Turn
 from dialogs.runtime import (
     attempts,
-    auxiliary_calls,
     next_call,
     outcomes,
     repeats,
@@ -34,6 +33,7 @@ from dialogs.runtime.materials import materials_of
 from dialogs.runtime.policy_context import context_of
 from dialogs.runtime.prepare import may_be_near, prepare_soon
 from dialogs.runtime.stream_reply import stream_reply
+from dialogs.runtime.titles import write_title
 from dialogs.store.change import Change, LeaseLost
 from dialogs.store.lease import MAX_CRASHES, Lease, claim, release
 from dialogs.store.quarantine import PASSING, quarantine
@@ -85,7 +85,7 @@ def drive(dialog_id: UUID) -> None:
                     raise
                 log.warning("lease_lost", reason="The dialog was erased while a step read it.")
     if awaits_title:
-        auxiliary_calls.write_title(dialog_id)
+        write_title(dialog_id)
     MEANINGS.rest(dialog_id)
     if is_near:
         prepare_soon(dialog_id, lease.epoch)

@@ -8,8 +8,8 @@ from django.test import Client
 
 from dialogs.actions import expiry, messages
 from dialogs.models import Agent, Dialog, SiteSettings
-from dialogs.runtime.auxiliary_calls import title_in
 from dialogs.runtime.driver import drive
+from dialogs.runtime.titles import title_in
 from tests.dialogs.browsing import browser_of
 from tests.dialogs.factories import AgentFactory, UserFactory
 from tests.doubles.brains import Prompt, Reply
