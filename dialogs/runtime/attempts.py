@@ -21,7 +21,7 @@ from dialogs.context.served import Served
 from dialogs.context.spending import check_room
 from dialogs.context.view_sizes import ViewSizes
 from dialogs.models import ContextState, Dialog, Generation, RequestPart
-from dialogs.runtime.stream_reply import Reply
+from dialogs.runtime.stream_reply import Ending, Reply
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease
@@ -196,15 +196,15 @@ def finish(change: Change, attempt: Attempt, reply: Reply, outcome: str) -> None
     generation.provider_fields = _storable_fields(reply)
     set_usage(change, generation, usage, attempt.prices)
     if reply.error:
-        generation.error_kind, generation.error = reply.error.kind, str(reply.error)
-    elif reply.aborted:
-        generation.error_kind, generation.error = "context_full", reply.aborted
+        generation.error_kind, generation.error = reply.error.kind, reply.reason
+    elif reply.ending is Ending.ABORTED:
+        generation.error_kind, generation.error = "context_full", reply.reason
     unusual = {"est_tokens": not isinstance(usage, Usage), "provider_fields": bool(generation.provider_fields)}
     names = (*ENDED_COLUMNS, *(name for name, is_set in unusual.items() if is_set))
     columns = {name: getattr(generation, name) for name in names}
     if not update(Generation, {"id": generation.pk, "outcome": Generation.Outcome.RUNNING}, columns):
         raise AlreadyEnded
-    if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.interrupted:
+    if outcome in (Generation.Outcome.FAILED, Generation.Outcome.STOPPED) or reply.ending is Ending.INTERRUPTED:
         recording.record(generation.pk, UsageUnavailable(), attempt.thresholds)
     change.generation_event(generation)
 

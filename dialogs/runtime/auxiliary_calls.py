@@ -21,7 +21,7 @@ from dialogs.models import Agent, Dialog, Generation, SiteSettings
 from dialogs.runtime import tracing
 from dialogs.runtime.attempts import ENDED_COLUMNS, set_usage
 from dialogs.runtime.repeats import less_output
-from dialogs.runtime.stream_reply import Reply, stream_reply
+from dialogs.runtime.stream_reply import Ending, Reply, stream_reply
 from dialogs.store.change import Change, open_change
 from dialogs.store.db_retry import commits
 from dialogs.store.lease import Lease, keeper
@@ -32,7 +32,7 @@ from dominds.llm.connect import connect
 from dominds.llm.messages import Message, Request, Role
 from dominds.llm.models.params import tune
 from dominds.llm.models.room import output_room
-from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream, StreamAborted
+from dominds.llm.provider import OutputBudgetTooLarge, Overloaded, ProviderError, Stream
 from dominds.llm.stream import CUT_SHORT, FinishReason
 from remediation.budget import side_answer
 from remediation.prompts import Prompt, render
@@ -170,8 +170,9 @@ def _reply(lease: Lease, generation: Generation, model: ModelInfo, instructions:
             request = replace(request, max_output_tokens=less)
             reply = _ask(lease, provider.stream(request), generation)
     except ProviderError as error:
-        reply = Reply(error=error)
-    circuits.note(model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
+        reply = Reply()
+        reply.fail(error)
+    circuits.note(model, reply.error_for_circuit)
     return reply
 
 
@@ -216,7 +217,7 @@ def _columns(dialog: Dialog, model: ModelInfo, purpose: str, chars: int) -> dict
 
 @commits
 def _end(lease: Lease, generation: Generation, reply: Reply, model: ModelInfo) -> None:
-    if reply.lost:
+    if reply.ending is Ending.LOST:
         return
     with lease.change(durable=False) as change:
         record(change, generation, reply, model)
@@ -224,14 +225,14 @@ def _end(lease: Lease, generation: Generation, reply: Reply, model: ModelInfo) -
 
 def record(change: Change, generation: Generation, reply: Reply, model: ModelInfo) -> None:
     """End the row of a call."""
-    outcome = "kept" if reply.is_complete else "stopped" if reply.stopped or reply.lost else "failed"
+    outcome = "kept" if reply.is_complete else "stopped" if reply.was_left else "failed"
     generation.outcome = outcome
     generation.finished_at = timezone.now()
     generation.cursor = reply.cursor
     generation.finish_reason = reply.finish_reason[:40]
     set_usage(change, generation, reply.usage, model.prices)
     if reply.error:
-        generation.error_kind, generation.error = reply.error.kind, str(reply.error)
+        generation.error_kind, generation.error = reply.error.kind, reply.reason
     columns = {name: getattr(generation, name) for name in (*ENDED_COLUMNS, "sent")}
     update(Generation, {"id": generation.pk}, columns)
     change.generation_event(generation)

@@ -41,7 +41,7 @@ from dominds.llm.catalog.catalog import UnknownModel
 from dominds.llm.circuit_breaker import OpenCircuit, circuits
 from dominds.llm.connect import connect
 from dominds.llm.models import params
-from dominds.llm.provider import ProviderError, StreamAborted
+from dominds.llm.provider import ProviderError
 from dominds.llm.retry import MAX_TRIES
 from remediation.decisions import ClearMind, Fail, ForceClear, Proceed, Rewrite, Suspend
 from remediation.policies import decide
@@ -174,7 +174,7 @@ def generate(lease: Lease, dialog: Dialog, served: Served, call: ModelCall) -> N
     live = LiveAnswer(lease.dialog_id, attempt.generation.pk) if call.streams else None
     with tracing.trace_generation(attempt.generation) as traced:
         reply = traced(stream_reply(lease, stream, live, call.watch, window=served.thresholds.context_limit))
-        circuits.note(served.model, StreamAborted("We left.") if reply.stopped or reply.lost else reply.error)
+        circuits.note(served.model, reply.error_for_circuit)
         delay = outcomes.store_outcome(lease, attempt, reply)
     wait(lease, delay)
 

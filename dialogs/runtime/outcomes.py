@@ -18,7 +18,7 @@ from dialogs.models import Agent, Dialog, Generation, Question, Round, Turn
 from dialogs.runtime import repeats, truncation
 from dialogs.runtime.attempts import AlreadyEnded, Attempt, finish, wake_after
 from dialogs.runtime.refused_clear import explanation
-from dialogs.runtime.stream_reply import Reply
+from dialogs.runtime.stream_reply import Ending, Reply
 from dialogs.store import discarded_log, json_shapes
 from dialogs.store.change import Change
 from dialogs.store.db_retry import commits
@@ -55,7 +55,7 @@ def store_outcome(lease: Lease, attempt: Attempt, reply: Reply) -> float:
     """Store turn, usage, snapshot, counters, events and state in one transaction, and return the seconds to wait before
     the next try, 0 for none.
     """
-    if reply.lost:
+    if reply.ending is Ending.LOST:
         lease.lost = True  # another worker ends the attempt's row
         return 0.0
     if attempt.generation.est_tokens is None and not isinstance(reply.usage, Usage):
@@ -82,14 +82,15 @@ def _store(lease: Lease, attempt: Attempt, reply: Reply, package: str) -> float:
     delay = 0.0
     with lease.change() as change:
         change.dialog.crashes = 0
-        if reply.stopped:
-            _stop(change, attempt, reply)
-        elif reply.error or reply.aborted:
-            delay = _fail(change, attempt, reply, package)
-        elif attempt.forced:
-            _keep_forced_clear(change, attempt, reply)
-        else:
-            _keep(change, attempt, reply, package)
+        match reply.ending:
+            case Ending.STOPPED:
+                _stop(change, attempt, reply)
+            case Ending.FAILED | Ending.ABORTED:
+                delay = _fail(change, attempt, reply, package)
+            case _ if attempt.forced:
+                _keep_forced_clear(change, attempt, reply)
+            case _:
+                _keep(change, attempt, reply, package)
         if change.dialog.is_leased and change.dialog.answering_seq is None and not change.dialog.continuing:
             change.dialog.stop_requested = False  # the stop was meant for this message, which has ended by itself
             change.take_next_message()
@@ -136,11 +137,11 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
 
 
 def _keep(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
-    dialog = change.dialog
+    dialog, is_interrupted = change.dialog, reply.ending is Ending.INTERRUPTED
     finish(change, attempt, reply, Generation.Outcome.KEPT)
     change.turn(
         Turn.Role.ASSISTANT,
-        Turn.Status.INTERRUPTED if reply.interrupted else Turn.Status.COMPLETE,
+        Turn.Status.INTERRUPTED if is_interrupted else Turn.Status.COMPLETE,
         text=reply.text,
         tool_calls=_calls_json(attempt.generation, reply.tool_calls),
         # The provider would refuse reasoning that is bound to the end of this request, which the next one lacks.
@@ -148,8 +149,8 @@ def _keep(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
         reasoning=_reasoning_json(reply),
         generation=attempt.generation,
     )
-    if reply.interrupted:
-        log.info("stream_interrupted", dialog_id=str(dialog.pk), reason=reply.interrupted)
+    if is_interrupted:
+        log.info("stream_interrupted", dialog_id=str(dialog.pk), reason=reply.reason)
         dialog.changed_since_rewrite = True  # the answer filled the window: the policy may compact again
         return
     if reply.notice:
@@ -206,9 +207,9 @@ def _fail(change: Change, attempt: Attempt, reply: Reply, package: str) -> float
         _act_on_overflow(change, attempt, error, package)
         return 0.0
     dialog.tries += 1
-    if reply.aborted:
-        log.warning("stream_aborted", dialog_id=str(dialog.pk), reason=reply.aborted)
-        rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.aborted)
+    if reply.ending is Ending.ABORTED:
+        log.warning("stream_aborted", dialog_id=str(dialog.pk), reason=reply.reason)
+        rounds.record_context_error(dialog, "TOKEN_LIMIT_EXCEEDED", reply.reason)
     delay = delay_before_retry(error, dialog.tries, random()) if error else None
     kind = dialog.agent.kind
     if delay and (dialog.tries >= kind.most_tries or delay > kind.longest_wait_seconds):
@@ -224,7 +225,7 @@ def _fail(change: Change, attempt: Attempt, reply: Reply, package: str) -> float
     if reason := repeats.lasting_refusal(attempt, error):
         suspension.suspend_within(change, Suspend(Question.Kind.REFUSED, reason))
         return 0.0
-    dialog.failure = str(error) if error else reply.aborted
+    dialog.failure = reply.reason
     if dialog.tries > 1:
         dialog.failure = f"{as_sentence(dialog.failure)} Given up after {dialog.tries} tries."
     if error and error.retry_after_seconds:  # programs are told when to ask again; the next message clears it

@@ -4,6 +4,7 @@ connection."""
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Any
 
 from django.db import connection
@@ -54,9 +55,20 @@ UNKNOWN_END = "The provider ended the answer with “{}”, which is not known h
 CUT_CALL = "The call of {} was cut off where the output ended, and was not run. {}"
 
 
+class Ending(Enum):
+    """The end of a call. The value names it in traces."""
+
+    COMPLETE = "complete"  # the provider ended it; its finish reason tells whether the answer is whole
+    FAILED = "failed"
+    STOPPED = "stopped"  # by a person
+    LOST = "lost"  # another worker has the dialog now
+    INTERRUPTED = "interrupted"  # by a policy that keeps what was said
+    ABORTED = "aborted"  # by a policy that does not keep it
+
+
 @dataclass
 class Reply:
-    """The result of a call. If it is incomplete, error, stopped, lost, interrupted or aborted says why."""
+    """The result of a call."""
 
     text: str = ""  # with the refusal at its end
     reasoning: str = ""
@@ -69,15 +81,26 @@ class Reply:
     provider_items: tuple[str, ...] = ()
     cursor: str = ""
     first_token_ms: int | None = None
-    error: ProviderError | None = None
-    stopped: bool = False
-    lost: bool = False
-    interrupted: str = ""
-    aborted: str = ""
+    ending: Ending = Ending.COMPLETE
+    reason: str = ""  # of a call that failed, or that a policy ended
+    error: ProviderError | None = None  # of a call that failed
+
+    def fail(self, error: ProviderError) -> None:
+        self.ending, self.reason, self.error = Ending.FAILED, str(error), error
 
     @property
     def is_complete(self) -> bool:
-        return not (self.error or self.stopped or self.lost or self.interrupted or self.aborted)
+        return self.ending is Ending.COMPLETE
+
+    @property
+    def was_left(self) -> bool:
+        """Check whether the worker left the call for reasons of its own."""
+        return self.ending in (Ending.STOPPED, Ending.LOST)
+
+    @property
+    def error_for_circuit(self) -> ProviderError | None:
+        """Return the error by which a circuit breaker judges the model. A call that was left says nothing about it."""
+        return StreamAborted("We left.") if self.was_left else self.error
 
     @property
     def has_cut_call(self) -> bool:
@@ -114,25 +137,34 @@ def stream_reply(
         with seats.without_seat(), lease.interruptible(stream.abort, deadline):
             stream.run(reading.take)
     except StreamAborted:
-        if not (reply.interrupted or reply.aborted):
-            reply.stopped, reply.lost = lease.stopping, not lease.stopping and not lease.holds
-            if not (reply.stopped or reply.lost):
-                reply.error = ProviderTimeout(f"The answer took longer than {seconds:,.0f} seconds and was cut off.")
+        if reply.is_complete:  # no policy ended it
+            if lease.stopping:
+                reply.ending = Ending.STOPPED
+            elif not lease.holds:
+                reply.ending = Ending.LOST
+            else:
+                reply.fail(ProviderTimeout(f"The answer took longer than {seconds:,.0f} seconds and was cut off."))
     except ProviderError as error:
-        reply.error = error
+        reply.fail(error)
     if live is not None:
         live.flush()
     reply.text, reply.reasoning = "".join((*reading.parts, *reading.refusals)), "".join(reading.thoughts)
     if reading.refusals:
         reply.fields = {**reply.fields, "refusal": "".join(reading.refusals)}
-    taken = reply.usage.total_tokens if reply.is_complete and isinstance(reply.usage, Usage) else None
-    if taken is not None and watch is not None and reply.finish_reason == FinishReason.LENGTH and not reply.tool_calls:
-        reply.interrupted = watch.filled_by(taken)
-    if taken is not None and window is not None and reply.finish_reason in OF_LENGTH and is_full(taken, window):
-        reply.finish_reason = FinishReason.WINDOW_EXCEEDED
+    if reply.is_complete and reply.finish_reason in OF_LENGTH and isinstance(reply.usage, Usage):
+        _judge_length(reply, reply.usage.total_tokens, watch, window)
     if reply.is_complete and not reply.finish_reason:
-        reply.error = MalformedStream("The provider's stream ended without its explicit end.")
+        reply.fail(MalformedStream("The provider's stream ended without its explicit end."))
     return reply
+
+
+def _judge_length(reply: Reply, tokens: int, watch: StreamWatch | None, window: int | None) -> None:
+    """Note what an answer filled that took the longest output: the room of its policy, or the model's window."""
+    is_text = reply.finish_reason == FinishReason.LENGTH and not reply.tool_calls
+    if watch is not None and is_text and (reason := watch.filled_by(tokens)):
+        reply.ending, reply.reason = Ending.INTERRUPTED, reason
+    if window is not None and is_full(tokens, window):
+        reply.finish_reason = FinishReason.WINDOW_EXCEEDED
 
 
 class _Reading:
@@ -195,9 +227,9 @@ class _Reading:
         stretch, self._unwatched = self._unwatched, ""
         match self._watch(stretch):
             case Interrupt(reason):
-                self.reply.interrupted = reason
+                self.reply.ending, self.reply.reason = Ending.INTERRUPTED, reason
             case Abort(message):
-                self.reply.aborted = message
+                self.reply.ending, self.reply.reason = Ending.ABORTED, message
             case Continue():
                 return
         self._stream.abort()

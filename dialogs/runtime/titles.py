@@ -40,7 +40,7 @@ def write_title(dialog_id: UUID) -> None:
     with suppress(NotFound), open_change(dialog.pk, durable=False) as change:  # it may have been erased meanwhile
         change.keeps_state = True
         record(change, generation, reply, model)
-        if not change.dialog.awaits_title or reply.stopped or reply.lost:
+        if not change.dialog.awaits_title or reply.was_left:
             return
         change.dialog.awaits_title = False
         if reply.is_complete and (title := title_in(reply.text)):

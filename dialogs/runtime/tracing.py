@@ -154,5 +154,5 @@ def _describe(span: Span, reply: Reply) -> None:
         span.set_attribute("gen_ai.response.time_to_first_chunk", reply.first_token_ms / 1000)
     if reply.error is not None:
         telemetry.note_failure(span, reply.error.kind)
-    elif reply.stopped or reply.lost:
-        span.set_attribute("dominds.ended", "stopped" if reply.stopped else "lost")
+    elif reply.was_left:
+        span.set_attribute("dominds.ended", reply.ending.value)

@@ -14,7 +14,7 @@ from redis import Redis
 from dialogs.actions import messages
 from dialogs.models import Dialog, Generation, Turn
 from dialogs.runtime.driver import drive
-from dialogs.runtime.stream_reply import Reply
+from dialogs.runtime.stream_reply import Ending, Reply
 from dialogs.store.change import LeaseLost
 from dialogs.store.lease import MAX_CRASHES, RENEW_SECONDS, Lease, claim, free_leases_of, keeper, worker_name
 from tests.dialogs.actions.driving import Driving, in_threads, refreshed, user_turns
@@ -315,7 +315,7 @@ def test_a_stream_that_lost_its_lease_ends_for_good(asked: Dialog) -> None:
     with claim(asked.pk) as lease:
         assert lease is not None
         lease.renewed_at = time.monotonic() - 60
-        store_outcome(lease, None, Reply(lost=True))  # type: ignore[arg-type]
+        store_outcome(lease, None, Reply(ending=Ending.LOST))  # type: ignore[arg-type]
         lease.renewed_at = time.monotonic()
         assert not lease.holds
 
