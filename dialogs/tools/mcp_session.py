@@ -161,39 +161,59 @@ async def connect(session: Session) -> AsyncIterator[Client]:
 
 
 def _http_client(session: Session) -> httpx2.AsyncClient:
-    """Return a client that bounds the server's answers, and refuses compressed ones, which could unpack to any size."""
+    """Return a client that bounds the server's answers, and corrects those that the SDK would not understand."""
 
     listened: deque[float] = deque(maxlen=MOST_LISTENINGS)
 
-    async def bound(response: httpx2.Response) -> None:
-        asked = response.request
-        encoding = response.headers.get("content-encoding", "identity")
-        if encoding != "identity":
-            session.too_much = f"it packed its answer ({encoding}), which was not asked for."
-            raise McpFailed(session.too_much)
-        assert isinstance(response.stream, httpx2.AsyncByteStream)
-        is_stream = "text/event-stream" in response.headers.get("content-type", "").lower()
-        response.stream = _Counted(response.stream, session, is_events=is_stream)
-        if asked.method == "GET" and response.is_success and (not is_stream or _ends_at_once(listened)):
+    async def receive(response: httpx2.Response) -> None:
+        is_stream = _bound(response, session)
+        method, status = response.request.method, response.status_code
+        if method == "GET" and response.is_success and (not is_stream or _ends_at_once(listened)):
             response.status_code = 405  # no events will come: the SDK would reconnect each second
-        elif asked.method == "POST" and response.status_code == 200 and not is_stream:
-            document = _document(b"".join([piece async for piece in response.stream]))
-            response.stream = httpx2.ByteStream(document)
-            if document.startswith(b"{"):  # whatever content type it has
-                response.headers["content-type"] = JSON
-        if asked.method == "POST" and response.status_code >= 400:
-            words, status = await response.aread(), response.status_code
-            said = " ".join(TAG.sub(" ", words.decode(errors="replace")).split())[:LONGEST_QUOTE]
-            session.refusal = f"it answered with HTTP {status}: {said}" if said else f"it answered with HTTP {status}"
-            if "mcp-session-id" in asked.headers:
-                is_over = status in (404, 410) or (status == 400 and says_forgotten(words))
-                session.forgotten = session.forgotten or is_over
+        elif method == "POST" and status == 200 and not is_stream:
+            await _correct_document(response)
+        elif method == "POST" and status >= 400:
+            await _note_refusal(response, session)
 
     return httpx2.AsyncClient(
         headers={**resolve_values(session.server.headers), "Accept-Encoding": "identity"},
         timeout=httpx2.Timeout(SEND_SECONDS, connect=ACCEPT_SECONDS, read=SILENT_SECONDS),
-        event_hooks={"response": [bound]},
+        event_hooks={"response": [receive]},
     )
+
+
+def _bound(response: httpx2.Response, session: Session) -> bool:
+    """Have the answer fail when it becomes too large, and return whether it is a stream of events.
+
+    Raises ``McpFailed`` for a compressed answer, which could unpack to any size.
+    """
+    encoding = response.headers.get("content-encoding", "identity")
+    if encoding != "identity":
+        session.too_much = f"it packed its answer ({encoding}), which was not asked for."
+        raise McpFailed(session.too_much)
+    is_stream = "text/event-stream" in response.headers.get("content-type", "").lower()
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    response.stream = _Counted(response.stream, session, is_events=is_stream)
+    return is_stream
+
+
+async def _correct_document(response: httpx2.Response) -> None:
+    """Have the SDK read an answer as JSON if it is JSON, whatever content type it has."""
+    assert isinstance(response.stream, httpx2.AsyncByteStream)
+    document = _document(b"".join([piece async for piece in response.stream]))
+    response.stream = httpx2.ByteStream(document)
+    if document.startswith(b"{"):
+        response.headers["content-type"] = JSON
+
+
+async def _note_refusal(response: httpx2.Response, session: Session) -> None:
+    """Note the server's words, which the SDK drops, and whether it no longer knows the session."""
+    words, status = await response.aread(), response.status_code
+    said = " ".join(TAG.sub(" ", words.decode(errors="replace")).split())[:LONGEST_QUOTE]
+    session.refusal = f"it answered with HTTP {status}: {said}" if said else f"it answered with HTTP {status}"
+    if "mcp-session-id" in response.request.headers:
+        is_over = status in (404, 410) or (status == 400 and says_forgotten(words))
+        session.forgotten = session.forgotten or is_over
 
 
 def _ends_at_once(listened: deque[float]) -> bool:
