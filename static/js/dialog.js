@@ -2,11 +2,12 @@
 import { startAsked } from "./asked.js";
 import { showBadges } from "./badges.js";
 import { endBreaking, showBreaking } from "./breaking.js";
+import { decorate, startCode } from "./code.js";
 import { startComposer } from "./composer.js";
 import { LiveText } from "./live_text.js";
 import { Follower } from "./follow.js";
 import { openBoxes, startOffscreen } from "./offscreen.js";
-import { announce, applyPieces, iconOf, localTimes, textOf, toast } from "./page.js";
+import { announce, applyPieces, localTimes, textOf, toast } from "./page.js";
 import { startPickers } from "./picker.js";
 import { refreshDetails, startSide } from "./side.js";
 import { Connection } from "./socket.js";
@@ -144,81 +145,6 @@ document.addEventListener("dominds:placed", (event) => {
   if (follower.following) trim();
 });
 
-/** Add buttons to each block of code: line numbers, wrapping, download, copy. */
-function decorate(piece) {
-  for (const code of piece.querySelectorAll(".code")) {
-    const tools = Object.assign(document.createElement("div"), { className: "code-tools" });
-    tools.append(
-      codeButton(tr("Numbers"), "numbers"),
-      codeButton(tr("Wrap"), "wrap"),
-      codeButton(tr("Download"), "download"),
-      codeButton(tr("Copy"), "copy"),
-    );
-    code.querySelector("pre").before(tools);
-  }
-}
-
-function codeButton(words, name) {
-  const button = Object.assign(document.createElement("button"), {
-    type: "button",
-    className: `icon-button ${name}`,
-    title: words,
-    innerHTML: iconOf(name),
-  });
-  button.setAttribute("aria-label", words);
-  if (name !== "download" && name !== "copy") button.setAttribute("aria-pressed", "false");
-  button.dataset[name] = "";
-  return button;
-}
-
-/** Put each line into an element, whose number is not copied. A colour that spans several lines ends with the first. */
-function number(code) {
-  if (code.querySelector(".code-line")) return;
-  const lines = code.innerHTML.replace(/\n$/, "").split("\n");
-  code.innerHTML = lines.map((line) => `<span class="code-line">${line}</span>`).join("\n");
-}
-
-const SUFFIXES = {
-  python: "py",
-  py: "py",
-  javascript: "js",
-  js: "js",
-  typescript: "ts",
-  ts: "ts",
-  bash: "sh",
-  sh: "sh",
-  shell: "sh",
-  html: "html",
-  css: "css",
-  json: "json",
-  yaml: "yaml",
-  yml: "yaml",
-  sql: "sql",
-  rust: "rs",
-  go: "go",
-  java: "java",
-  c: "c",
-  cpp: "cpp",
-  markdown: "md",
-  diff: "diff",
-  toml: "toml",
-};
-
-document.addEventListener("click", (event) => {
-  const target = event.target.closest(".code-tools button");
-  const code = target?.closest(".code");
-  if (target?.matches(".wrap")) target.setAttribute("aria-pressed", code.classList.toggle("wraps"));
-  else if (target?.matches(".numbers")) {
-    number(code.querySelector("code"));
-    target.setAttribute("aria-pressed", code.classList.toggle("numbered"));
-  } else if (target?.matches(".download")) {
-    const href = URL.createObjectURL(new Blob([code.querySelector("pre").textContent], { type: "text/plain" }));
-    const name = `code.${SUFFIXES[code.querySelector(".code-head")?.textContent] ?? "txt"}`;
-    Object.assign(document.createElement("a"), { href, download: name }).click();
-    setTimeout(() => URL.revokeObjectURL(href), 10_000);
-  }
-});
-
 // An image in an answer is fetched only when its name is clicked, since its address could carry out what was read.
 document.addEventListener("click", (event) => {
   const link = event.target.closest(".md a.image");
@@ -339,6 +265,7 @@ const composer = startComposer(root.dataset.dialog);
 startPickers();
 startOffscreen(transcript, entries);
 startAsked(transcript);
+startCode();
 startTurns();
 startSide();
 startVersions({
