@@ -82,20 +82,21 @@ class FairReads:
         outlast their turns.
         """
         try:
-            _, unfinished = await asyncio.wait({future}, timeout=TURN_SECONDS)
+            await asyncio.wait({future}, timeout=TURN_SECONDS)
         finally:
             self._turns.release()
-        if not unfinished:
+        if future.done():
             return
         self._overtime += 1
+        are_too_many = self._overtime > OVERTIME_READS
         try:
-            seconds = SLOW_SECONDS - TURN_SECONDS if self._overtime <= OVERTIME_READS else 0
-            _, unfinished = await asyncio.wait({future}, timeout=seconds)
-            if unfinished:
+            if not are_too_many:
+                await asyncio.wait({future}, timeout=SLOW_SECONDS - TURN_SECONDS)
+            if not future.done():
                 self._slow.add(dialog_id)
-            while unfinished and not seconds:  # a read without a connection has no statement to cancel yet
+            while are_too_many and not future.done():  # a read without a connection has no statement to cancel yet
                 await _cancel(work)
-                _, unfinished = await asyncio.wait({future}, timeout=TURN_SECONDS)
+                await asyncio.wait({future}, timeout=TURN_SECONDS)
             await asyncio.wait({future})
         finally:
             self._overtime -= 1

@@ -29,7 +29,7 @@ from dominds.llm.provider import ContextOverflow, RequestRefused
 from dominds.llm.retry import delay_before_retry
 from dominds.llm.usage import Usage, UsageReport
 from health import recording
-from health.levels import Level, judge
+from health.levels import Level, Thresholds, judge
 from remediation.decisions import Discard, Suspend
 from remediation.guidance import (
     CLEAR_MIND,
@@ -111,29 +111,38 @@ def _report(change: Change, attempt: Attempt, usage: UsageReport) -> Level:
         dialog, attempt.generation, attempt.prepared.text_chars, usage
     )
     judgement = recording.record(attempt.generation.pk, usage, thresholds, truncation_suspected=suspected)
-    before = (
-        judge(Usage(dialog.prompt_tokens, 0), thresholds).level if dialog.prompt_tokens is not None else Level.UNKNOWN
-    )
+    before = _level_of_last_report(dialog, thresholds)
     dialog.overflowed = False
     dialog.changed_since_rewrite = True
     dialog.tries = 0
     dialog.repeats = {}
     if attempt.is_shortened and isinstance(usage, Usage):
         return before
-    if isinstance(usage, Usage):
-        dialog.report = Dialog.Report.SUSPECTED if suspected else Dialog.Report.REPORTED
-        dialog.prompt_tokens, dialog.completion_tokens = usage.prompt_tokens, usage.completion_tokens
-        dialog.total_tokens = usage.total_tokens
-        if (counted := attempt.counted) and not suspected and not attempt.prepared.guided:
-            dialog.calibration_fit = calibrate(calibration_of(dialog), counted, usage.prompt_tokens).numbers
-    else:
-        dialog.report = Dialog.Report.UNAVAILABLE
-        dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
+    _keep_report(dialog, attempt, usage, suspected)
     change.event("health", **json_shapes.health(dialog, judgement, thresholds))
     if judgement.level in (Level.CAUTION, Level.CRITICAL) and judgement.level is not before:
         for extension in installed_extensions():
             extension.level_changed(dialog, judgement.level.value)
     return judgement.level
+
+
+def _level_of_last_report(dialog: Dialog, thresholds: Thresholds) -> Level:
+    return Level.UNKNOWN if dialog.prompt_tokens is None else judge(Usage(dialog.prompt_tokens, 0), thresholds).level
+
+
+def _keep_report(dialog: Dialog, attempt: Attempt, usage: UsageReport, suspected: bool) -> None:
+    """Keep the reported tokens in the dialog, and correct the estimates by them unless the provider is ``suspected`` of
+    leaving out a part of the request.
+    """
+    if not isinstance(usage, Usage):
+        dialog.report = Dialog.Report.UNAVAILABLE
+        dialog.prompt_tokens = dialog.completion_tokens = dialog.total_tokens = None
+        return
+    dialog.report = Dialog.Report.SUSPECTED if suspected else Dialog.Report.REPORTED
+    dialog.prompt_tokens, dialog.completion_tokens = usage.prompt_tokens, usage.completion_tokens
+    dialog.total_tokens = usage.total_tokens
+    if (counted := attempt.counted) and not suspected and not attempt.prepared.guided:
+        dialog.calibration_fit = calibrate(calibration_of(dialog), counted, usage.prompt_tokens).numbers
 
 
 def _keep(change: Change, attempt: Attempt, reply: Reply, package: str) -> None:
