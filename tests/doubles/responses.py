@@ -155,7 +155,7 @@ class ResponsesDouble(Double):
         if reply.reasoning and (request.body.get("reasoning") or {}).get("effort") != "none":
             items.append(self._reasoning(request, reply))
         if reply.text:
-            part = {"type": "output_text", "text": reply.text, "annotations": []}
+            part: dict[str, Any] = {"type": "output_text", "text": reply.text, "annotations": []}
             if LOGPROBS in (request.body.get("include") or ()):
                 part["logprobs"] = probable(reply.text, request.body.get("top_logprobs") or 0)
             part = {"type": "refusal", "refusal": reply.text} if reply.is_refusal else part
