@@ -26,11 +26,12 @@ from dominds.llm.models.model import (
 )
 from dominds.llm.models.params import in_body, turn_thinking_off
 from dominds.llm.providers.anthropic_history import CACHE_HERE, THINKING, messages_of
+from dominds.llm.providers.contents import arguments_in, text_inside, whole_number
 from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken
 from dominds.llm.providers.listed_window import anthropic_window
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import ends_with_files, refuse_unseen
-from dominds.llm.providers.reading import AnswerReader, arguments_in, text_inside, whole_number
+from dominds.llm.providers.reading import AnswerReader
 from dominds.llm.providers.wire import WireStream
 from dominds.llm.stream import StreamEvent, ToolCallDelta
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, as_whole, part, usage_from

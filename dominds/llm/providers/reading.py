@@ -8,7 +8,6 @@
 - Text may come as a string or in parts, in pieces or as a whole message. Thinking inside it is separated from it.
 """
 
-import re
 import uuid
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
@@ -17,9 +16,12 @@ from typing import Any, Protocol
 import structlog
 
 from dominds.llm.http.sse import ServerEvent
-from dominds.llm.json_text import NotJson, dump, is_whole, objects_in, parse
+from dominds.llm.json_text import NotJson, is_whole, objects_in
 from dominds.llm.messages import Message, Request, ToolCall
+from dominds.llm.providers.contents import spoken_in
 from dominds.llm.providers.echoes import Owner, Piece, serialise
+from dominds.llm.providers.ends import UNCUT, is_failure, more_telling, reason_of
+from dominds.llm.providers.events import DONE, CharacterJoiner, Complained, document_of
 from dominds.llm.providers.outgoing import restore_calls, wire_name
 from dominds.llm.providers.think_tags import ThinkTags
 from dominds.llm.providers.written_calls import call_written_in
@@ -28,70 +30,12 @@ from dominds.llm.usage import UsageReport
 
 log = structlog.get_logger(__name__)
 
-DONE = b"[DONE]"
-KEEP_ALIVE = re.compile(rb':.*|["[]?(ping|pong|keep[-_ ]?alive|heart[-_ ]?beat|([\w.-]+ )?processing)?["\]]?', re.I)
-KEEP_ALIVE_NAMES = ("ping", "keepalive", "heartbeat")
-KEEP_ALIVE_CHARS = 18  # the longest form of such a name, with characters between its letters
 # The beginning of an answer, some three lines, is held back if its model may think in the text: thinking without an
 # opening tag is recognised only by its closing tag.
 HELD_CHARS = 200
 ALL_CHARS = 60_000  # the same for a model that was seen to think without an opening tag
-
-_REASONS = {
-    FinishReason.STOP: "stop eos eos_token end end_turn complete completed done finished",
-    FinishReason.STOP_SEQUENCE: "stop_sequence",
-    FinishReason.TOOL_CALLS: "tool_calls tool_call tool_use function_call function_calls",
-    FinishReason.LENGTH: "length max_tokens max_output_tokens max_completion_tokens max_new_tokens max_length limit",
-    FinishReason.WINDOW_EXCEEDED: (
-        "model_context_window_exceeded context_window_exceeded context_length_exceeded error_limit"
-    ),
-    FinishReason.REFUSAL: (
-        "content_filter content_filtered refusal safety recitation blocklist prohibited_content spii sensitive "
-        "guardrail_intervened error_toxic image_safety blocked language"
-    ),
-    FinishReason.PAUSE: "pause_turn pause",
-    FinishReason.COMPACTION: "compaction",
-}
-
-
-_NO_LETTERS = re.compile("[^a-z]+")
-
-
-def _plain(word: str) -> str:
-    """Return a word's letters in lower case, so that MAX_TOKENS, maxTokens and max-tokens are the same word."""
-    return _NO_LETTERS.sub("", word.lower().removeprefix("finish_reason_")) if word else ""
-
-
-REASONS = {_plain(word): reason for reason, words in _REASONS.items() for word in words.split()}
-UNCUT = (FinishReason.STOP, FinishReason.STOP_SEQUENCE, FinishReason.OTHER)  # after them a call may stand in the text
-PLAIN_ENDS = (FinishReason.STOP, FinishReason.TOOL_CALLS)  # gateways send them after a word that says more
-NO_ENDS = ("", "null", "none")
-# Words for failures: of DeepSeek, OpenRouter, vLLM, Zhipu, Google, Cohere, Bedrock, and of gateways.
-FAILURES = frozenset(
-    map(
-        _plain,
-        "error abort aborted cancel cancelled canceled user_cancel failed failure network_error server_error timeout "
-        "internal_error insufficient_system_resource insufficient_system_resources overloaded connection_error "
-        "malformed_function_call malformed_model_output malformed_tool_use malformed_response unexpected_tool_call "
-        "engine_error model_error rate_limit load unload".split(),
-    )
-)
-
-
-# Halves of a surrogate pair, as JSON escapes them, at the end and at the beginning of a text. An escaped backslash
-# before the u belongs to JSON within the text.
-FIRST_HALF = re.compile(rb'(?<!\\)(?:\\\\)*(\\u[dD][89abAB][0-9a-fA-F]{2})"')
-SECOND_HALF = re.compile(rb'"(?=\\u[dD][c-fC-F][0-9a-fA-F]{2})')
 # Fields of a whole answer that programs read. The last two are Perplexity's.
 FIELDS = ("system_fingerprint", "service_tier", "citations", "search_results")
-
-
-class Complained(Exception):
-    """Raised for an error that the provider reports inside its stream. ``payload`` is the object with the error."""
-
-    def __init__(self, payload: Any) -> None:
-        super().__init__(f"error inside the stream: {payload}"[:500])
-        self.payload = payload
 
 
 class Reader(Protocol):
@@ -138,7 +82,7 @@ class AnswerReader(ABC):
         self.end = ""  # the provider's word for the end
         self.counts: dict[str, Any] = {}  # token counts as they were reported
         self.fields: dict[str, Any] = {}  # further fields of the answer that programs are told
-        self._half = b""  # the first half of a character whose second half has not come yet
+        self._joiner = CharacterJoiner()
         self.has_ended = False  # set by the format's own last event
         self.is_done = False
         self._is_marked_done = False
@@ -164,8 +108,7 @@ class AnswerReader(ABC):
     # -- what all formats share
 
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
-        if self._half or b"\\u" in event.data:
-            event = self._join_halves(event)
+        event = self._joiner.join(event)
         if event.data.strip() == DONE:
             self._is_marked_done = self.is_done = True
             return ()
@@ -179,36 +122,14 @@ class AnswerReader(ABC):
             return [piece for line in lines for piece in self.read(ServerEvent(line))]
         return self.read_document(document) if document else ()
 
-    def _join_halves(self, event: ServerEvent) -> ServerEvent:
-        """Move the first half of a character that was cut in two to the second one, in the next text that begins so."""
-        data = event.data
-        if half := self._half:
-            data, joined = SECOND_HALF.subn(lambda _: b'"' + half, data, count=1)
-            self._half = b"" if joined else half
-        if found := FIRST_HALF.search(data):
-            self._half = found[1]
-            data = data[: found.start(1)] + data[found.end(1) :]
-        return ServerEvent(data, event.name)
-
     def close(self) -> list[StreamEvent]:
-        lost = self.say("\ufffd") if self._half and not self.has_thought else []
+        lost = self.say("\ufffd") if self._joiner.half and not self.has_thought else []
         return [*lost, *self._count(self._tags.close())]
 
     def note_end(self, word: Any) -> None:
         """Note the provider's word for the end, if there is one."""
-        if not word:
-            return
-        word = str((word[0] if isinstance(word, list) and word else word) or "").strip()
-        if _plain(word) in NO_ENDS and not word.isdecimal():
-            return
-        if self.end and is_plain_end(word) and not is_plain_end(self.end):
-            return
-        self.end = word
-
-    def note_native_end(self, word: Any) -> None:
-        """Note the word of the server behind a gateway, if it says more than the gateway's own."""
-        if isinstance(word, str) and (is_failure(word) or _reason_of(word) not in (*PLAIN_ENDS, FinishReason.OTHER)):
-            self.note_end(word)
+        if word:
+            self.end = more_telling(self.end, word)
 
     def note_counts(self, reported: Any) -> None:
         """Note the latest count of each kind. A later 0 or null is ignored, since some gateways end with either."""
@@ -238,7 +159,7 @@ class AnswerReader(ABC):
 
     def take_back(self) -> list[StreamEvent]:
         """Take back the answer's text so far, including the part that is held, so that another one can be said."""
-        list(self._tags.close())
+        self._tags = ThinkTags()
         return self._count(iter([Rethought()])) if self.chars else []
 
     def think(self, text: str) -> list[StreamEvent]:
@@ -300,7 +221,7 @@ class AnswerReader(ABC):
         """Return the reason for the end. Raises ``Complained`` for a word that means failure."""
         if is_failure(self.end):
             raise Complained({"error": {"message": f"it ended its answer with {self.end!r}", "code": "server_error"}})
-        reason = _reason_of(self.end) if self.end else FinishReason.TOOL_CALLS if calls else FinishReason.STOP
+        reason = reason_of(self.end) if self.end else FinishReason.TOOL_CALLS if calls else FinishReason.STOP
         if reason is FinishReason.TOOL_CALLS and not calls:  # the calls were lost
             reason = FinishReason.OTHER
         if reason is FinishReason.OTHER:
@@ -308,142 +229,6 @@ class AnswerReader(ABC):
         if reason is FinishReason.LENGTH and not has_answer:
             return FinishReason.THOUGHT_ONLY
         return reason
-
-
-def document_of(event: ServerEvent) -> dict[str, Any] | None:
-    """Return the event's object, or None for a keep-alive.
-
-    Raises ``Complained`` for an error, and ``NotJson`` for damage.
-    """
-    if _is_empty(event):
-        return None
-    try:
-        document = parse(event.data, takes_nan=True)
-    except NotJson:
-        if _names_keep_alive(event.name):
-            return None
-        raise
-    if isinstance(document, list) and document and isinstance(document[0], dict):
-        document = document[0]  # Google wraps an error in a list
-    if not isinstance(document, dict):
-        if _names_keep_alive(event.name) or not document:
-            return None
-        raise NotJson("not an object")
-    if event.name:
-        document.setdefault("type", event.name)
-    # This runs for each piece of an answer. Few have more than one of these fields, and most of them hold longer words.
-    for name in NAMING:
-        if (word := document.get(name)) and _names_keep_alive(word):
-            return None
-    if "error" in (event.name, document.get("type"), document.get("object")):
-        raise Complained(document)
-    refuse_errors(document, *map(document.get, HOLDERS))
-    return document
-
-
-NAMING = ("type", "event", "object", "status")  # fields that say what an event is
-HOLDERS = ("delta", "message", "response")  # objects of an event that may hold an error instead of an answer
-
-
-def refuse_errors(*objects: Any) -> None:
-    """Raise ``Complained`` if one of these values holds an error."""
-    for each in objects:
-        if isinstance(each, dict) and (each.get("error") or each.get("errors")):
-            raise Complained(each)
-
-
-def is_plain_end(word: str) -> bool:
-    return _reason_of(word) in PLAIN_ENDS
-
-
-def is_failure(word: str) -> bool:
-    return any(one in FAILURES for one in _words_of(word))
-
-
-def _reason_of(word: str) -> FinishReason:
-    return next((REASONS[one] for one in _words_of(word) if one in REASONS), FinishReason.OTHER)
-
-
-def _words_of(word: str) -> tuple[str, ...]:
-    """Return an end's word, and its parts around a colon, as in Google's ``function_call_filter: ...``."""
-    return (_plain(word), *map(_plain, word.split(":")[::-1])) if ":" in word else (_plain(word),)
-
-
-def is_keep_alive(event: ServerEvent) -> bool:
-    """Check for an event that is certainly only a keep-alive."""
-    return _is_empty(event) or bool(event.name and _names_keep_alive(event.name))
-
-
-def _names_keep_alive(word: Any) -> bool:
-    """Check whether an event's type is that of a keep-alive. The length is tested first: most types are longer."""
-    return isinstance(word, str) and 0 < len(word) <= KEEP_ALIVE_CHARS and _plain(word) in KEEP_ALIVE_NAMES
-
-
-def _is_empty(event: ServerEvent) -> bool:
-    """Check for data that is only a keep-alive. Objects, as nearly all events are, are excluded first."""
-    return not event.data.startswith(b"{") and bool(KEEP_ALIVE.fullmatch(event.data.strip()))
-
-
-# Types of parts, by their letters: those of thinking, and those without text of the answer. All others are text.
-THOUGHT_PART = re.compile("think|thought|reasoning|summary|analysis")
-SILENT_PART = re.compile(
-    "reference|citation|image|audio|video|file|document|tool|search|redacted|signature|compaction|container"
-)
-INSIDE = ("text", "thinking", "think", "reasoning", "reasoning_content", "refusal", "content", "summary", "value")
-
-
-def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
-    """Yield each text of a content, and whether it is thinking. A content is a string, a part, or a list of both."""
-    match content:
-        case str():
-            yield content, False
-        case list():
-            for part in content:
-                yield from spoken_in(part)
-        case dict():
-            kind = _plain(str(content.get("type") or ""))
-            if not SILENT_PART.search(kind):
-                yield text_inside(content), bool(THOUGHT_PART.search(kind))
-        case None:
-            return
-        case _:
-            raise TypeError(f"expected text, found {type(content).__name__}")
-
-
-def objects_of(value: Any) -> list[dict[str, Any]]:
-    """Return the objects of a list, or a single object as a list. Other entries, as some servers send, are left out."""
-    entries = [value] if isinstance(value, dict) else value if isinstance(value, list) else []
-    return [entry for entry in entries if isinstance(entry, dict)]
-
-
-def text_inside(value: Any) -> str:
-    """Return all text of a part at any depth."""
-    match value:
-        case str():
-            return value
-        case list():
-            return "".join(map(text_inside, value))
-        case dict():
-            return next((text for name in INSIDE if (text := text_inside(value.get(name)))), "")
-    return ""
-
-
-def arguments_in(value: Any) -> str:
-    """Return a call's arguments, or a piece of them, as text, since some servers send the object itself."""
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else dump(value).decode()
-
-
-def whole_number(value: Any) -> int | None:
-    """Read an index that a server may write as 1, 1.0 or "1"; None for anything else."""
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    return value if isinstance(value, int) else None
 
 
 def _one_each(call: ToolCall) -> Iterator[ToolCall]:

@@ -12,7 +12,8 @@ from dominds.llm.http.exchange import Exchange
 from dominds.llm.http.sse import ServerEvent, SseParser
 from dominds.llm.json_text import NotJson
 from dominds.llm.provider import AnswerTooLarge, MalformedStream, ProviderError
-from dominds.llm.providers.reading import Complained, Reader, is_keep_alive
+from dominds.llm.providers.events import Complained, is_keep_alive
+from dominds.llm.providers.reading import Reader
 from dominds.llm.stream import Finished, ReasoningDelta, Started, StreamEvent, TextDelta, ToolCallDelta
 
 HEAD_BYTES = 4096  # the beginning of an answer that is kept, so that an error can quote it if it is no stream

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.llm.providers import anthropic_messages, openai_chat, openai_responses
+from dominds.llm.providers import anthropic_messages, chat_reader, responses_reader
 from dominds.llm.usage import Usage, UsageUnavailable, usage_from
 
 counts = st.integers(1, 1_000_000_000)
@@ -60,7 +60,7 @@ def test_a_count_that_cannot_be_true_is_unavailable(prompt: object) -> None:
     ],
 )
 def test_chat_usage_is_taken_as_it_is(reported: dict[str, Any], usage: Usage) -> None:
-    assert openai_chat.usage_of(reported) == usage
+    assert chat_reader.usage_of(reported) == usage
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_chat_usage_is_taken_as_it_is(reported: dict[str, Any], usage: Usage) ->
     ],
 )
 def test_chat_usage_that_cannot_be_true_is_unavailable(reported: object) -> None:
-    assert isinstance(openai_chat.usage_of(reported), UsageUnavailable)
+    assert isinstance(chat_reader.usage_of(reported), UsageUnavailable)
 
 
 @pytest.mark.parametrize(
@@ -131,5 +131,5 @@ def test_anthropic_usage_that_cannot_be_true_is_unavailable(reported: dict[str, 
 
 def test_responses_usage_includes_cached_tokens() -> None:
     reported = {"input_tokens": 9, "input_tokens_details": {"cached_tokens": 8}, "output_tokens": 3, "total_tokens": 12}
-    assert openai_responses.usage_of(reported) == Usage(9, 3, 12, 8)
-    assert isinstance(openai_responses.usage_of(None), UsageUnavailable)
+    assert responses_reader.usage_of(reported) == Usage(9, 3, 12, 8)
+    assert isinstance(responses_reader.usage_of(None), UsageUnavailable)

@@ -7,7 +7,8 @@ from typing import Any
 
 from dominds.llm.http.sse import SseParser
 from dominds.llm.json_text import NotJson
-from dominds.llm.providers.reading import Complained, Reader
+from dominds.llm.providers.events import Complained
+from dominds.llm.providers.reading import Reader
 from dominds.llm.providers.wire import WRONG_SHAPE
 from dominds.llm.stream import Finished, ReasoningDelta, Rethought, TextDelta
 

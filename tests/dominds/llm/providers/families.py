@@ -11,9 +11,9 @@ from typing import Any
 from dominds.llm.messages import Request
 from dominds.llm.models.model import Echo
 from dominds.llm.providers.anthropic_messages import MessagesReader
-from dominds.llm.providers.openai_chat import ChatReader
-from dominds.llm.providers.openai_responses import ResponsesReader
+from dominds.llm.providers.chat_reader import ChatReader
 from dominds.llm.providers.reading import Reader
+from dominds.llm.providers.responses_reader import ResponsesReader
 from tests.dominds.llm.asking import HELLO, owner
 from tests.dominds.llm.providers.answers import DONE, OSLO, ROME, event
 

@@ -8,7 +8,8 @@ import pytest
 
 from dominds.llm.messages import Message, Request, Role
 from dominds.llm.models.model import Echo
-from dominds.llm.providers.openai_chat import NO_SIGNATURE, OPENAI_COMPATIBLE, request_body
+from dominds.llm.providers.chat_history import NO_SIGNATURE
+from dominds.llm.providers.openai_chat import OPENAI_COMPATIBLE, request_body
 from dominds.llm.stream import FinishReason
 from tests.dominds.llm.asking import Outcome, ask, info, owner
 from tests.dominds.llm.model_server import ModelServer, data, stream_of

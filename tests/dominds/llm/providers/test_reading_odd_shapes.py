@@ -10,8 +10,8 @@ from dominds.llm.messages import ToolSpec
 from dominds.llm.models.model import Echo
 from dominds.llm.providers import reading
 from dominds.llm.providers.anthropic_messages import MessagesReader
-from dominds.llm.providers.openai_chat import ChatReader
-from dominds.llm.providers.openai_responses import ResponsesReader
+from dominds.llm.providers.chat_reader import ChatReader
+from dominds.llm.providers.responses_reader import ResponsesReader
 from dominds.llm.stream import FinishReason
 from dominds.llm.usage import Usage
 from tests.dominds.llm.asking import HELLO, owner
