@@ -1,17 +1,12 @@
 """Anthropic's Messages API, for Anthropic and for compatible servers."""
 
-from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
-from dominds import budgets
 from dominds.llm.http.endpoint import Endpoint
 from dominds.llm.http.headers import anthropic_exchange
-from dominds.llm.json_text import dump, is_whole
-from dominds.llm.messages import ANY_TOOL, NO_TOOL, Request, ToolCall, ToolSpec
+from dominds.llm.json_text import dump
+from dominds.llm.messages import ANY_TOOL, NO_TOOL, Request, ToolSpec
 from dominds.llm.models.dialects import ANTHROPIC_MESSAGES, MESSAGES, ONE_CALL, SAMPLING
 from dominds.llm.models.model import (
     MODALITIES,
@@ -26,26 +21,18 @@ from dominds.llm.models.model import (
 )
 from dominds.llm.models.params import in_body, turn_thinking_off
 from dominds.llm.providers.anthropic_history import CACHE_HERE, THINKING, messages_of
-from dominds.llm.providers.contents import arguments_in, text_inside, whole_number
-from dominds.llm.providers.echoes import Called, Opaque, Owner, Piece, Spoken
+from dominds.llm.providers.anthropic_reader import MessagesReader
+from dominds.llm.providers.echoes import Owner
 from dominds.llm.providers.listed_window import anthropic_window
 from dominds.llm.providers.outgoing import fit, form_of
 from dominds.llm.providers.parts import ends_with_files, refuse_unseen
-from dominds.llm.providers.reading import AnswerReader
 from dominds.llm.providers.wire import WireStream
-from dominds.llm.stream import StreamEvent, ToolCallDelta
-from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, as_whole, part, usage_from
-
-log = structlog.get_logger(__name__)
 
 DEFAULT_MAX_TOKENS = 4096  # the API requires a number
 LEAST_BUDGET_TOKENS = 1024  # a smaller budget of thinking is refused
 # Asks the server to drop thinking whose conversation was changed. Otherwise it would refuse every later request.
 DROP_STALE = {"block_binding": {"prefix_mismatch_behavior": "drop_block"}}
 DROP_STALE_BETA = "thinking-binding-controls-2026-08-01"
-# The field that each kind of delta fills.
-DELTAS = {"text_delta": "text", "input_json_delta": "partial_json", "thinking_delta": "thinking"}
-INPUT_COUNTS = ("input_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,211 +160,3 @@ def _lacks_thinking(messages: list[dict[str, Any]]) -> bool:
 def _tool(tool: ToolSpec) -> dict[str, Any]:
     fields = {"name": tool.name, "description": tool.description, "input_schema": dict(tool.parameters)}
     return {**fields, "strict": True} if tool.strict else fields
-
-
-@dataclass(slots=True)
-class _Block:
-    """An unfinished content block: its start, its pieces by field, and how many characters of text it has given."""
-
-    start: dict[str, Any]
-    pieces: dict[str, list[str]] = field(default_factory=dict)
-    spoken: int = 0
-
-    @property
-    def kind(self) -> str:
-        return str(self.start.get("type") or "")
-
-    @property
-    def is_call(self) -> bool:
-        """Check for a call. A call whose start was lost counts too, so that it is reported as broken."""
-        return self.kind == "tool_use" or (not self.start and "partial_json" in self.pieces)
-
-    def add(self, name: str, piece: Any) -> None:
-        if isinstance(piece, str):
-            self.pieces.setdefault(name, []).append(piece)
-
-    def text(self, name: str) -> str:
-        first = self.start.get(name)
-        return (first if isinstance(first, str) else "") + "".join(self.pieces.get(name, ()))
-
-
-class MessagesReader(AnswerReader):
-    """A reader of events up to ``message_stop``, or of a whole message."""
-
-    def __init__(self, request: Request, owner: Owner, *, needs_signature: bool) -> None:
-        super().__init__(request, owner, is_thinking=not needs_signature)
-        self._needs_signature = needs_signature
-        self._blocks: list[_Block] = []
-        self._block_at: dict[int, _Block] = {}  # the newest block of each index
-        self._transformations: Any = None
-
-    def read_document(self, document: dict[str, Any]) -> Iterable[StreamEvent]:
-        match document.get("type"):
-            case "content_block_delta":
-                return self._read_delta(self._block_of(document.get("index")), document.get("delta") or {})
-            case "content_block_start":
-                return self._start_block(document.get("index"), document.get("content_block") or {})
-            case "message_start":
-                return self._read_message(document.get("message") or {})
-            case "message_delta" | "message_stop" as kind:
-                for holder in (document, document.get("delta") or {}):
-                    self.note_end(holder.get("stop_reason"))
-                self.note_counts(document.get("usage"))
-                self._transformations = document.get("input_transformations") or self._transformations
-                return self._stop() if kind == "message_stop" else ()
-            case "message":
-                return [*self._read_message(document), *self._stop()]
-        return ()
-
-    def _read_message(self, message: dict[str, Any]) -> list[StreamEvent]:
-        """Read the head of a stream, which has no content yet, or a whole message."""
-        self.note_counts(message.get("usage"))
-        self._transformations = message.get("input_transformations")
-        self.note_end(message.get("stop_reason"))
-        content = message.get("content") or ()
-        blocks = [content] if isinstance(content, str) else filter(None, content)
-        return [
-            event
-            for block in blocks
-            for event in self._start_block(None, {"type": "text", "text": block} if isinstance(block, str) else block)
-        ]
-
-    def _stop(self) -> list[StreamEvent]:
-        self.has_ended = self.is_done = True
-        _log_transformations(self.request.model, self._transformations)
-        return []
-
-    def close(self) -> list[StreamEvent]:
-        before = self.chars
-        events = super().close()
-        if self._blocks:
-            self._blocks[-1].spoken += self.chars - before
-        return events
-
-    def _block_of(self, index: Any) -> _Block:
-        """Return a delta's block, which is the newest one if the delta has no index, or comes before any start."""
-        place = whole_number(index)
-        block = self._block_at.get(place) if place is not None else next(reversed(self._blocks), None)
-        return block or self._new_block(index, {})
-
-    def _new_block(self, index: Any, start: dict[str, Any]) -> _Block:
-        block = _Block(start)
-        self._blocks.append(block)
-        self._block_at[whole_number(index) or 0] = block
-        budgets.CALLS.check(len(self._blocks) // 4)  # blocks of text and thinking stand between calls
-        return block
-
-    def _start_block(self, index: Any, start: dict[str, Any]) -> Iterable[StreamEvent]:
-        kind, call_id = start.get("type"), start.get("id")
-        known = self._block_at.get(whole_number(index) or 0)
-        if (
-            kind == "tool_use"
-            and call_id
-            and known
-            and known.start == start
-            and not is_whole(known.text("partial_json"))
-        ):
-            return ()  # the server repeats the start of an unfinished call
-        is_another_thought = kind == "thinking" and any(
-            block.kind == "thinking" and block.text("thinking") for block in self._blocks
-        )
-        if known and not known.start:
-            known.start = start  # the block's first pieces came before its start
-            block = known
-        else:
-            block = self._new_block(index, start)
-        match kind:
-            case "text":
-                return self._say(block, start.get("text"))
-            case "tool_use":
-                return (ToolCallDelta(str(start.get("name") or "") + arguments_in(start.get("input") or None)),)
-            case "thinking" if is_another_thought or start.get("thinking"):
-                return self.think(("\n\n" if is_another_thought else "") + text_inside(start.get("thinking")))
-            case "thinking":
-                return ()
-        return self._say(block, start)  # gateways have other types for text
-
-    def _say(self, block: _Block, content: Any) -> list[StreamEvent]:
-        before = self.chars
-        events = self.read_content(content)
-        block.spoken += self.chars - before
-        return events
-
-    def _read_delta(self, block: _Block, delta: dict[str, Any]) -> Iterable[StreamEvent]:
-        match delta.get("type") or next((kind for kind, name in DELTAS.items() if name in delta), None):
-            case "text_delta":
-                return self._say(block, delta["text"])
-            case "input_json_delta":
-                piece = arguments_in(delta["partial_json"])
-                block.add("partial_json", piece)
-                return (ToolCallDelta(piece),) if piece else ()
-            case "thinking_delta":
-                thought = text_inside(delta.get("thinking"))
-                block.add("thinking", thought)
-                return self.think(thought)
-            case "signature_delta":
-                block.add("signature", delta.get("signature"))
-        return ()
-
-    def calls(self) -> list[ToolCall]:
-        return [_call_of(block) for block in self._blocks if block.is_call]
-
-    def usage(self) -> UsageReport:
-        return usage_of(self.counts)
-
-    def pieces(self) -> Iterator[Piece]:
-        """Yield thinking blocks unchanged, with the places of text and calls between them.
-
-        Anthropic refuses a block without a signature. Other servers sign nothing.
-        """
-        for block in self._blocks:
-            match block.kind:
-                case "redacted_thinking":
-                    yield Opaque(block.start)
-                case "thinking":
-                    signature = block.text("signature")
-                    if signature or not self._needs_signature:
-                        signed = {"signature": signature} if signature else {}
-                        yield Opaque({**block.start, "thinking": block.text("thinking"), **signed})
-                case _ if block.is_call:
-                    yield Called()
-                case _ if block.spoken:
-                    yield Spoken(block.spoken)
-
-
-def _log_transformations(model: str, transformations: Any) -> None:
-    """Log how the server changed the request, mostly by dropping thinking: how often, why, and the first place."""
-    entries = (
-        [entry for entry in transformations if isinstance(entry, dict)] if isinstance(transformations, list) else []
-    )
-    if entries:
-        kinds = Counter(f"{entry.get('type')}: {entry.get('reason')}"[:80] for entry in entries)
-        first = str(entries[0].get("path"))[:80]
-        log.info("input_transformed", model=model, blocks=len(entries), kinds=dict(kinds.most_common(5)), first=first)
-
-
-def _call_of(block: _Block) -> ToolCall:
-    arguments = block.text("partial_json") or arguments_in(block.start.get("input") or None)
-    return ToolCall(str(block.start.get("id") or ""), str(block.start.get("name") or ""), arguments)
-
-
-def usage_of(counts: dict[str, Any]) -> UsageReport:
-    """Read the counts. ``input_tokens`` excludes cache reads and writes here: the prompt is the sum of all three."""
-    if counts.get("input_tokens") is None:
-        return (
-            usage_from(counts["prompt_tokens"], counts.get("completion_tokens"))
-            if counts.get("prompt_tokens")
-            else UsageUnavailable()
-        )
-    parts = [as_whole(counts[name]) for name in INPUT_COUNTS if name in counts]
-    odd = next((each for each in parts if isinstance(each, bool) or not isinstance(each, int) or each < 0), None)
-    long = part(counts, "cache_creation", "ephemeral_1h_input_tokens")
-    short = part(counts, "cache_creation", "ephemeral_5m_input_tokens")
-    shares = Shares(
-        cache_read=counts.get("cache_read_input_tokens"),
-        cache_write=counts.get("cache_creation_input_tokens") if short is None else short,
-        cache_write_long=long,
-        reasoning=part(counts, "output_tokens_details", "thinking_tokens"),
-    )
-    prompt = sum(count for count in parts if isinstance(count, int)) if odd is None else odd
-    return usage_from(prompt, counts.get("output_tokens"), shares=shares)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dominds.llm.providers import anthropic_messages, chat_reader, responses_reader
+from dominds.llm.providers import anthropic_reader, chat_reader, responses_reader
 from dominds.llm.usage import Usage, UsageUnavailable, usage_from
 
 counts = st.integers(1, 1_000_000_000)
@@ -110,7 +110,7 @@ def test_chat_usage_that_cannot_be_true_is_unavailable(reported: object) -> None
     ],
 )
 def test_anthropic_usage_adds_what_the_cache_served(reported: dict[str, Any], usage: Usage) -> None:
-    assert anthropic_messages.usage_of(reported) == usage
+    assert anthropic_reader.usage_of(reported) == usage
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_anthropic_usage_adds_what_the_cache_served(reported: dict[str, Any], us
     ],
 )
 def test_anthropic_usage_that_cannot_be_true_is_unavailable(reported: dict[str, Any]) -> None:
-    assert isinstance(anthropic_messages.usage_of(reported), UsageUnavailable)
+    assert isinstance(anthropic_reader.usage_of(reported), UsageUnavailable)
 
 
 def test_responses_usage_includes_cached_tokens() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from dominds.llm.messages import Request
 from dominds.llm.models.model import Echo
-from dominds.llm.providers.anthropic_messages import MessagesReader
+from dominds.llm.providers.anthropic_reader import MessagesReader
 from dominds.llm.providers.chat_reader import ChatReader
 from dominds.llm.providers.reading import Reader
 from dominds.llm.providers.responses_reader import ResponsesReader

@@ -15,7 +15,7 @@ from dominds.llm.json_text import is_whole
 from dominds.llm.messages import Request, ToolSpec
 from dominds.llm.models.model import Echo
 from dominds.llm.providers import reading
-from dominds.llm.providers.anthropic_messages import MessagesReader
+from dominds.llm.providers.anthropic_reader import MessagesReader
 from dominds.llm.providers.chat_reader import ChatReader
 from dominds.llm.providers.reading import Reader
 from dominds.llm.providers.responses_reader import ResponsesReader

@@ -9,7 +9,7 @@ import pytest
 from dominds.llm.messages import ToolSpec
 from dominds.llm.models.model import Echo
 from dominds.llm.providers import reading
-from dominds.llm.providers.anthropic_messages import MessagesReader
+from dominds.llm.providers.anthropic_reader import MessagesReader
 from dominds.llm.providers.chat_reader import ChatReader
 from dominds.llm.providers.responses_reader import ResponsesReader
 from dominds.llm.stream import FinishReason
