@@ -12,15 +12,16 @@ from dominds.llm.json_text import NotJson, parse
 MAX_MESSAGE_CHARS = 500
 READ_CHARS = 4000  # the part of a refusal that is read, since some quote the whole request
 FIELD_NAME = re.compile(r"[Ii]nvalid [`'\"]([\w.\[\]]+)[`'\"]|^([a-z_]+(?:[.\[]\w+\]?)+): ")
-# Fields with words for people, the most informative first. Servers write them in upper or lower case.
+# Fields with words for people, the most informative first. Servers write them in upper or lower case, with or without
+# underscores.
 WORDS = (
     "message",
     "detail",
     "details",
     "msg",
-    "status_msg",
-    "error_description",
-    "error_msg",
+    "statusmsg",
+    "errordescription",
+    "errormsg",
     "errmsg",
     "errormessage",
     "faultstring",
@@ -33,7 +34,7 @@ WORDS = (
     "result",
 )
 VAGUE = ("details", "reason", "title", "data", "result")  # those of WORDS that occur without an error as well
-CODES = ("code", "type", "status", "__type", "error_code")
+CODES = ("code", "type", "status", "__type", "error_code", "error_type")
 DEEPEST = 6  # levels of nested objects that are searched for words
 MOST_WORDS = 10  # entries of a list that are read
 ASKED_WAIT = re.compile(
@@ -121,7 +122,7 @@ def words_in(value: Any, depth: int = 0) -> str:
         case list():
             return "; ".join(filter(None, (words_in(each, depth + 1) for each in value[:MOST_WORDS])))
         case Mapping():
-            plain = {str(name).lower(): each for name, each in value.items()}
+            plain = {str(name).lower().replace("_", ""): each for name, each in value.items()}
             words = next((words for name in WORDS if (words := words_in(plain.get(name), depth + 1))), "")
             if not words and depth:  # Django and Rails: lists of words by the field that they are about
                 lists = [(name, each) for name, each in value.items() if isinstance(each, list)][:MOST_WORDS]

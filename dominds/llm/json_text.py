@@ -94,10 +94,11 @@ def is_whole(raw: str) -> bool:
 def objects_in(raw: str) -> list[str]:
     """Return the JSON objects that a call's arguments consist of, without duplicates; none if they hold anything else.
 
-    Bedrock puts an empty object before the arguments, gateways repeat them, and some join the arguments of two calls.
+    Bedrock puts an empty object before the arguments, and some gateways join those of two calls. Others repeat them, as
+    vLLM did for GLM, where the spaces of the repetition differ.
     An empty object is left out if there is another one. An object that was written as a JSON text is unwrapped.
     """
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}  # the text of each object, by the object in one form
     at = 0
     try:
         while start := _VALUE.match(raw, at):
@@ -106,7 +107,7 @@ def objects_in(raw: str) -> list[str]:
                 return [value] if is_whole(value) else []  # an object that was written as a text once more
             if not isinstance(value, dict):
                 return []
-            found[raw[start.end() - 1 : at]] = None
+            found.setdefault(json.dumps(value, sort_keys=True), raw[start.end() - 1 : at])
     except (ValueError, RecursionError):
         return []
-    return [text for text in found if text.strip("{} \n") or len(found) == 1]
+    return [text for text in found.values() if text.strip("{} \n") or len(found) == 1]

@@ -41,7 +41,15 @@ OVERLOAD_CODES = {
 }
 BUSY_CODES = {"overloaded_error", "unavailable", "engine_overloaded_error", "service_unavailable"}
 BUSY_STATUSES = (409, 424, 425, 503, 529)  # 424: Bedrock, when the model itself failed
-REFUSAL_CODES = {"invalid_request_error", "invalid_argument", "content_filter", "invalid_prompt"}
+REFUSAL_CODES = {
+    "invalid_request_error",
+    "invalid_argument",
+    "content_filter",
+    "invalid_prompt",
+    "badrequesterror",  # vLLM, DeepInfra
+    "datainspectionfailed",  # DashScope
+    "data_inspection_failed",
+}
 FINAL_CODES = {
     "insufficient_quota",
     "billing_error",
@@ -80,7 +88,7 @@ CONVERSATION = re.compile(
 IMAGE_TEXT = re.compile(r"\bimages?\b.{0,80}(exceed|too large|too big|maximum|larger)|too much media", re.I | re.S)
 # The model sees no images: vLLM (twice), OpenAI, LM Studio and Ollama, OpenRouter, llama.cpp (twice), DeepSeek.
 SIGHT_TEXT = re.compile(
-    r"at most 0 image|is not a multi-?modal model|image_url is only supported by certain models"
+    r"at most 0 image|is not (a )?multi-?modal\b|image_url is only supported by certain models"
     r"|does not support images?( inputs?)?(?= *($|[.,;:()\"'`\\}]))|no endpoints found that support image input"
     r"|image input is not supported|unsupported content part type: *\W*image_url|unknown variant .?image_url",
     re.I,

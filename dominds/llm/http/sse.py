@@ -108,6 +108,9 @@ class SseParser:
             self._check_size(self._data_bytes - 1)
         elif field == b"event":
             self._name = value.removeprefix(b" ").decode("utf-8", "replace")
+        elif field == b"error":  # llama.cpp wrote errors in a field of this name until September 2025
+            self._name = "error"
+            self._data.append(value.removeprefix(b" "))
         return None
 
     def _dispatch(self) -> ServerEvent | None:

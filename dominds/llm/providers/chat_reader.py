@@ -18,6 +18,7 @@ from dominds.llm.stream import StreamEvent, ToolCallDelta
 from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, first_of, part, usage_from
 
 PIECE_FIELDS = frozenset({"index", "delta", "finish_reason", "logprobs"})  # the fields of a choice that is only text
+NOTHING: tuple[object, ...] = (None, "", [], {})  # values of a delta's fields that say nothing
 TEXT_FIELDS = frozenset({"role", "content"})  # the fields of such a choice's delta
 
 
@@ -43,7 +44,7 @@ class ChatReader(AnswerReader):
             if self.end:
                 self.note_fields(document)
             return events
-        if choices is None and not document.get("usage") and _is_complaint(document):
+        if not document.get("usage") and _is_complaint(document):
             raise Complained(document)  # an error without a field ``error``, as some gateways send it
         return ()
 
@@ -90,7 +91,7 @@ class ChatReader(AnswerReader):
         delta = choice.get("delta") or {}
         if isinstance(delta, str):
             delta = {"content": delta}
-        if any(value for name, value in delta.items() if name != "role"):
+        if any(value not in NOTHING for name, value in delta.items() if name != "role"):
             self._has_deltas = True
             return delta
         message = choice.get("message") or choice.get("text")

@@ -27,10 +27,8 @@ def spoken_in(content: Any) -> Iterator[tuple[str, bool]]:
             kind = letters_of(str(content.get("type") or ""))
             if not SILENT_PART.search(kind):
                 yield text_inside(content), bool(THOUGHT_PART.search(kind))
-        case None:
-            return
-        case _:
-            raise TypeError(f"expected text, found {type(content).__name__}")
+        case int() | float():
+            yield text_inside(content), False
 
 
 def objects_of(value: Any) -> list[dict[str, Any]]:
@@ -48,6 +46,8 @@ def text_inside(value: Any) -> str:
             return "".join(map(text_inside, value))
         case dict():
             return next((text for name in INSIDE if (text := text_inside(value.get(name)))), "")
+        case int() | float():  # Cloudflare sends the words "1" and "true" so
+            return dump(value).decode()
     return ""
 
 

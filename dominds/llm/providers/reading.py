@@ -20,13 +20,13 @@ from dominds.llm.json_text import NotJson, is_whole, objects_in
 from dominds.llm.messages import Message, Request, ToolCall
 from dominds.llm.providers.contents import spoken_in
 from dominds.llm.providers.echoes import Owner, Piece, serialise
-from dominds.llm.providers.ends import UNCUT, is_failure, more_telling, reason_of
+from dominds.llm.providers.ends import PLAIN_ENDS, UNCUT, is_failure, more_telling, reason_of
 from dominds.llm.providers.events import DONE, CharacterJoiner, Complained, document_of
 from dominds.llm.providers.outgoing import restore_calls, wire_name
 from dominds.llm.providers.think_tags import ThinkTags
 from dominds.llm.providers.written_calls import call_written_in
 from dominds.llm.stream import CUT_SHORT, Finished, FinishReason, ReasoningDelta, Rethought, StreamEvent, TextDelta
-from dominds.llm.usage import UsageReport
+from dominds.llm.usage import Usage, UsageReport
 
 log = structlog.get_logger(__name__)
 
@@ -198,7 +198,7 @@ class AnswerReader(ABC):
         if not calls and reason in UNCUT:
             self._refuse_written_call()
         if reason not in CUT_SHORT:
-            calls = [ToolCall(call.id, call.name, call.arguments or "{}") for call in calls]
+            calls = [ToolCall(call.id, call.name, _or_none(call.arguments)) for call in calls]
         return Finished(
             usage=self.usage(),
             tool_calls=with_own_ids(restore_calls(calls, self.request.tools), self.request.messages),
@@ -207,6 +207,11 @@ class AnswerReader(ABC):
             end=self.end,
             fields=self.fields,
         )
+
+    def _is_used_up(self) -> bool:
+        """Check whether the answer is as long as the request allowed, by the provider's count."""
+        most, usage = self.request.max_output_tokens, self.usage()
+        return most is not None and isinstance(usage, Usage) and usage.completion_tokens >= most
 
     def _refuse_written_call(self) -> None:
         """Raise ``Complained`` if the answer, or thinking without an answer, ends with a call in the form of text."""
@@ -224,11 +229,18 @@ class AnswerReader(ABC):
         reason = reason_of(self.end) if self.end else FinishReason.TOOL_CALLS if calls else FinishReason.STOP
         if reason is FinishReason.TOOL_CALLS and not calls:  # the calls were lost
             reason = FinishReason.OTHER
+        if reason in PLAIN_ENDS and calls and self._is_used_up() and not is_whole(_or_none(calls[-1].arguments)):
+            reason = FinishReason.LENGTH  # vLLM 0.27 names no other end than tool_calls after any call
         if reason is FinishReason.OTHER:
             log.warning("unknown_end", owner=self.owner.name, end=self.end[:80])
         if reason is FinishReason.LENGTH and not has_answer:
             return FinishReason.THOUGHT_ONLY
         return reason
+
+
+def _or_none(arguments: str) -> str:
+    """Return the arguments, or an empty object for a call without any. vLLM passes on a null of the model as a text."""
+    return "{}" if arguments.strip() in ("", "null") else arguments
 
 
 def _one_each(call: ToolCall) -> Iterator[ToolCall]:

@@ -23,6 +23,11 @@ CLOSING |= {
 }
 # The marks that gpt-oss writes before an answer without thinking.
 ANSWERS = ("<|channel|>final<|message|>", "<|start|>assistant<|channel|>final<|message|>")
+# gpt-oss on a server that drops these marks writes "analysis", its thinking and "assistantfinal" without spaces between
+# them. An answer may begin with the first word, but goes on with a space or in lower case then.
+BARE = "analysis"
+BARE_OPENING = re.compile(BARE + r"(?=[^\W\d_a-z])")
+BARE_CLOSING = "assistantfinal"
 # Only pieces with one of these characters, which are few, are compared with each tag.
 TAG_START = re.compile("[" + re.escape("".join(sorted({tag[0] for tag in CLOSING.values()}))) + "]")
 QUOTES = "`\"'“‘«"  # a tag after one of these is quoted
@@ -103,12 +108,14 @@ class ThinkTags:
         start = self._rest.lstrip()
         if tag := next((tag for tag in CLOSING if start.startswith(tag)), ""):
             self._place, self._closing, self._rest = Place.OPENED, CLOSING[tag], start.removeprefix(tag)
+        elif BARE_OPENING.match(start):
+            self._place, self._closing, self._rest = Place.OPENED, BARE_CLOSING, start.removeprefix(BARE)
         elif mark := next((mark for mark in ANSWERS if start.startswith(mark)), ""):
             self._place, self._rest = Place.ANSWER, start.removeprefix(mark)
         else:
             is_first = self._place is Place.START
             self._rest = self._rest if is_first else start  # white space behind thinking belongs to nothing
-            if start and not any(tag.startswith(start) for tag in (*CLOSING, *ANSWERS)):
+            if start and not any(tag.startswith(start) for tag in (*CLOSING, *ANSWERS, BARE)):
                 self._place = Place.UNTAGGED if is_first else Place.ANSWER
 
     def _read_thinking(self) -> Iterator[ReasoningDelta]:

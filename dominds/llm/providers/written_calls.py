@@ -21,7 +21,7 @@ BEFORE = (
     r"<(?:minimax:tool_call|function_calls|tool_calls?)>\s*<invoke\s+name=\"",  # MiniMax
     r"<function=",  # Llama
     rf"\[TOOL_CALLS\](?:{OBJECT}|\s*)",  # Mistral
-    r"(?:<\|channel\|>|\A\s*)commentary\s+to=(?=functions\.)",  # gpt-oss
+    r"(?:<\|channel\|>|\A\s*|assistant)commentary\s+to=(?=functions\.)",  # gpt-oss
 )
 CALL = re.compile(rf"(?:{'|'.join(BEFORE)})([\w.:-]{{1,80}})")
 # gpt-oss sometimes loses the name of the tool. Only calls begin in this way.
