@@ -211,6 +211,13 @@ OVERFLOW_TEXT = re.compile(
             r"greater than the model's max sequence length",  # mistral.rs
             r"`inputs` must have less than \d+ tokens",  # Text Generation Inference
             r"(input length|prompt tokens) too long",  # Tencent, Baidu
+            r"exceeds (the )?maximum allowed input length",  # Poolside, through OpenRouter
+            r"total message size \d+ exceeds limit",  # Moonshot, in bytes
+            r"input tokens exceed the configured limit",  # OpenAI
+            r"tokens, but the configured context size is",  # ds4
+            # In many servers' words: the prompt, its tokens or the like are more than the context's size.
+            r"\b(prompt|input|request|messages?|conversation|tokens)\b[^.]{0,80}\b(exceed\w*|"
+            r"(longer|larger|greater) than|too (long|large) for)\b[^.]{0,40}\bcontext (length|window|size)",
         )
     ),
     re.I,
@@ -266,5 +273,9 @@ SIZE_TEXTS = tuple(
         rf"prompt token count of {PROMPT} exceeds the limit of {WINDOW}",  # GitHub Copilot
         rf"input length {PROMPT} exceeds the maximum length {WINDOW}",  # gateways
         rf"must have less than \d+ tokens\. Given: {PROMPT}",  # Text Generation Inference
+        rf"input length {PROMPT} exceeds the maximum allowed input length of {WINDOW}",  # Poolside
+        rf"input length \({PROMPT}\) exceeds (?:the )?model's maximum context length \({WINDOW}",  # gateways
+        rf"prompt has {PROMPT} tokens, but the configured context size is {WINDOW}",  # ds4
+        rf"configured limit of {WINDOW} tokens.{{0,40}}resulted in {PROMPT} tokens",  # OpenAI
     )
 )

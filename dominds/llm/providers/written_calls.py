@@ -19,11 +19,15 @@ BEFORE = (
     rf"<{BAR}+DSML{BAR}+\s*invoke\s+name=\"",  # DeepSeek since 3.2
     rf"tool\u2581sep{BAR}>\s*",  # DeepSeek before
     r"<(?:minimax:tool_call|function_calls|tool_calls?)>\s*<invoke\s+name=\"",  # MiniMax
+    r"<tool_calls?>\s*<(?=\w)",  # Qwen 3.6, whose tags are the names of tools
+    r"\[TOOL_CALL\]\s*\{\s*\"?tool\"?\s*(?:=>|:)\s*\"",  # MiniMax M2
     r"<function=",  # Llama
+    r"declaration:default_api:",  # Gemini
+    r"^call:(?=[\w.:-]{1,80}\{)",  # Gemma, on a server that drops its marks
     rf"\[TOOL_CALLS\](?:{OBJECT}|\s*)",  # Mistral
     r"(?:<\|channel\|>|\A\s*|assistant)commentary\s+to=(?=functions\.)",  # gpt-oss
 )
-CALL = re.compile(rf"(?:{'|'.join(BEFORE)})([\w.:-]{{1,80}})")
+CALL = re.compile(rf"(?:{'|'.join(BEFORE)})([\w.:-]{{1,80}})", re.M)
 # gpt-oss sometimes loses the name of the tool. Only calls begin in this way.
 NAMELESS = re.compile(r"\s*(?:<\|start\|>assistant)?<\|channel\|>commentary\b")
 PUNCTUATION = re.compile(r"<[^<>]*>|[\]}]|```")  # the end of a call, or of one of its arguments

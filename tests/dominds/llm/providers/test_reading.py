@@ -449,6 +449,10 @@ WRITTEN = {
     "GLM": "<tool_call>get_weather\n<arg_key>city</arg_key>\n<arg_value>Oslo</arg_value>\n</tool_call>",
     "Gemma": '<|tool_call>call:get_weather{<|"|>city<|"|>: <|"|>Oslo<|"|>}<tool_call|>',
     "MiniMax": '<minimax:tool_call>\n<invoke name="get_weather">\n</invoke>\n</minimax:tool_call>',
+    "Qwen 3.6": '<tool_calls>\n<get_weather city="Oslo" />\n</tool_calls>',
+    "MiniMax M2": '[TOOL_CALL] { "tool": "get_weather", "args": { "city": "Oslo" } } [/TOOL_CALL]',
+    "Gemini": "declaration:default_api:get_weather{city:Oslo}",
+    "Gemma without marks": "call:get_weather{city:Oslo}",
     "Mistral": '[TOOL_CALLS][{"name": "get_weather", "arguments": {"city": "Oslo"}}]',
     "Mistral since 3.2": '[TOOL_CALLS]get_weather[ARGS]{"city": "Oslo"}',
     "gpt-oss": '<|channel|>commentary to=functions.get_weather <|constrain|>json<|message|>{"city":"Oslo"}<|call|>',
@@ -461,6 +465,8 @@ TOLD = [
     WRITTEN["Hermes"].replace("get_weather", "another"),
     "commentary to=functions: none",
     "<tool_call> without a name",
+    "In time, call:get_weather{city:Oslo}",
+    "call:get_weather is its name.",
 ]
 
 
