@@ -15,7 +15,7 @@ from dominds.llm.providers.ends import is_telling
 from dominds.llm.providers.events import Complained, refuse_errors
 from dominds.llm.providers.reading import AnswerReader
 from dominds.llm.stream import StreamEvent, ToolCallDelta
-from dominds.llm.usage import Shares, UsageReport, UsageUnavailable, first_of, part, usage_from
+from dominds.llm.usage import Shares, Usage, UsageReport, UsageUnavailable, first_of, part, usage_from
 
 PIECE_FIELDS = frozenset({"index", "delta", "finish_reason", "logprobs"})  # the fields of a choice that is only text
 NOTHING: tuple[object, ...] = (None, "", [], {})  # values of a delta's fields that say nothing
@@ -39,6 +39,8 @@ class ChatReader(AnswerReader):
         if usage := document.get("usage") or (groq.get("usage") if isinstance(groq, dict) else None):
             self.note_counts(usage)
         choices = document.get("choices")
+        # Gateways that send neither an end nor [DONE] still send the counts last, as OpenAI does.
+        self.is_marked = choices == [] and isinstance(self.usage(), Usage)
         if choices:  # mostly one, but Copilot sends the text in a first choice and the calls in a second
             events = [event for choice in objects_of(choices) for event in self._read_choice(choice)]
             if self.end:

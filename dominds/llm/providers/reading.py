@@ -1,7 +1,8 @@
 """The contract of all readers of answers, whatever their wire format.
 
-- An answer ends with a word of the provider that is known here, with the format's last event, or with ``[DONE]`` after
-  some answer. A word for a failure raises, and an answer with an unknown word is never taken for a whole one.
+- An answer ends with a word of the provider that is known here, with the format's last event, or, after some answer,
+  with ``[DONE]`` or the counts that a server sends last. A word for a failure raises, and an answer with an unknown
+  word is never taken for a whole one.
 - An error raises wherever it stands: in the event, in its choice, or in the response.
 - Keep-alives are skipped, in whichever field they come. Anything else that is not JSON is damage, and raises.
 - A call that a model wrote as text, and that its server did not recognise, is no answer.
@@ -85,7 +86,7 @@ class AnswerReader(ABC):
         self._joiner = CharacterJoiner()
         self.has_ended = False  # set by the format's own last event
         self.is_done = False
-        self._is_marked_done = False
+        self.is_marked = False  # whether the newest event is one that comes only after an answer
 
     # -- what each format defines
 
@@ -110,7 +111,7 @@ class AnswerReader(ABC):
     def read(self, event: ServerEvent) -> Iterable[StreamEvent]:
         event = self._joiner.join(event)
         if event.data.strip() == DONE:
-            self._is_marked_done = self.is_done = True
+            self.is_marked = self.is_done = True
             return ()
         try:
             document = document_of(event)
@@ -192,7 +193,7 @@ class AnswerReader(ABC):
     def outcome(self) -> Finished | None:
         calls = [one for call in self.calls() for one in _one_each(call)]
         has_answer = bool(calls or self.chars)
-        if not (self.has_ended or self.end or (self._is_marked_done and has_answer)):
+        if not (self.has_ended or self.end or (self.is_marked and has_answer)):
             return None
         reason = self._reason(calls, has_answer=has_answer)
         if not calls and reason in UNCUT:

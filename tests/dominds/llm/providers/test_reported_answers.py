@@ -106,6 +106,16 @@ def test_a_call_that_used_up_the_output_was_cut(server: ModelServer, most: int, 
     assert ask(chat(server), replace(HELLO, max_output_tokens=most)).finished.finish_reason == finish
 
 
+def test_counts_behind_an_answer_end_it(server: ModelServer) -> None:
+    """earendil-works/pi#7441: a gateway that sends neither a reason for the end nor ``[DONE]``."""
+    server.will(stream_of(data(*pieces("All ", "of it."), USAGE)))
+    assert ask(chat(server)).text == "All of it."
+    for broken in ((*pieces("All "), USAGE, *pieces("of")), (USAGE,), (*pieces("All "), {"choices": []})):
+        server.will(stream_of(data(*broken)))
+        with pytest.raises(MalformedStream):
+            ask(chat(server))
+
+
 def test_an_end_in_every_chunk_ends_nothing(server: ModelServer) -> None:
     """su-kaka/gcli2api#403."""
     chunks = [delta("stop", reasoning_content="Hm."), delta("stop", content="All "), delta("stop", content="of it.")]
