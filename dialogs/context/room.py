@@ -12,7 +12,7 @@ from dominds.llm.messages import Message, Role, chars_of
 from dominds.llm.models.room import SHORTEST_ANSWER, output_room
 from remediation.budget import package_room
 from remediation.context import Units
-from remediation.strategies.masking import ALL_SHOWN, LEFT_OUT_MESSAGES, LeftOut, to_leave_out, without
+from remediation.strategies.left_out import ALL_SHOWN, LEFT_OUT_MESSAGES, LeftOut, to_leave_out, without
 
 FRAME_TOKENS = 8_000  # assumed for instructions, tools and reminders until they are counted
 SHORT_ANSWER = 4_000  # tokens of output for a re-entry package or a summary

@@ -19,7 +19,7 @@ from dominds.weighted_cache import Bounded
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.models import RemediationRun
 from remediation.prompts import Prompt, load, render
-from remediation.strategies.masking import ALL_SHOWN, LeftOut
+from remediation.strategies.left_out import ALL_SHOWN, LeftOut
 
 _TURN_COLUMNS = (
     "seq",

@@ -13,7 +13,7 @@ from dominds.llm.catalog.catalog import ModelInfo
 from dominds.llm.messages import ToolSpec
 from dominds.weighted_cache import Bounded
 from remediation.policies.policy import Policy
-from remediation.strategies.masking import ALL_SHOWN
+from remediation.strategies.left_out import ALL_SHOWN
 from remediation.tokens.calibration import Counted
 from remediation.tokens.counting import Counter, counter_for
 

@@ -32,7 +32,7 @@ from dominds.version import VERSION
 from remediation.context import STAND_INS, Unit, Units
 from remediation.prompts import PromptError, Use, refill
 from remediation.recall.recall import render
-from remediation.strategies.masking import LeftOut, without
+from remediation.strategies.left_out import LeftOut, without
 
 NOT_KEPT = "this call was made before Dominds kept what its requests are made of"
 SIDE_CALL = "it was a call to shorten texts; what it was shown is not kept with the call, only its hash"

@@ -33,7 +33,7 @@ from dominds.llm.models.prices import Price, cost_of
 from dominds.llm.usage import Usage, UsageReport, UsageUnavailable
 from health import recording
 from health.levels import Thresholds
-from remediation.strategies.masking import ALL_SHOWN
+from remediation.strategies.left_out import ALL_SHOWN
 from remediation.tokens.calibration import Counted
 
 LOGPROBS = "logprobs"  # a field of answers

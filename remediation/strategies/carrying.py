@@ -1,15 +1,20 @@
 """The key-fact ledger as a unit of the view. Each rewrite writes it anew, with facts of what was removed so far."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
+from dominds.llm.messages import Role
 from remediation.budget import most_filled
 from remediation.context import Toolbox, UnitKind, UnitRole, Units
-from remediation.strategies.masking import values_of_results
+from remediation.strategies.masking import OPENING
 from remediation.strategies.outcome import LEDGER_PREFIX, has_calls, is_ledger, text_of
 from remediation.strategies.said import Talk, talk_of
 from remediation.strategies.stand_ins import stand_in, text_counter
 from remediation.text.coverage import Shown
-from remediation.text.ledger import facts_of, lines_read_back, render_ledger
+from remediation.text.ledger import Result, facts_of, lines_read_back, render_ledger
+from remediation.text.listing import arguments_in_short, listing
+from remediation.text.marks import disarm
 
 LEDGER_SHARE = 10  # the ledger may take the limit divided by this
 # Where no tool was called, an account by rule leaves it the first, a share of that, but at least the second, in tokens.
@@ -69,7 +74,7 @@ def carry(
     if room < SMALLEST_LEDGER or not lost:
         return Carried(view, ())
     shown = Shown(text_of(view))
-    results = tuple(values_of_results(lost, toolbox, shown))
+    results = tuple(_results_in(lost, toolbox, shown))
     count, earlier = text_counter(toolbox), ledger_lines(before)
     ledger = facts_of(talk.lost_statements, room, count, earlier, shown.says, results, for_values)
     if not ledger:
@@ -77,6 +82,23 @@ def carry(
     unit = stand_in(UnitKind.SUMMARY, render_ledger(ledger), lost, toolbox, view, LEDGER_PREFIX)
     position = _position(view)
     return Carried((*view[:position], unit, *view[position:]), ledger)
+
+
+def _results_in(units: Units, toolbox: Toolbox, known: Shown) -> Iterator[Result]:
+    """Yield the tools' results among ``units``, each with a function that lists its values which are not ``known``.
+
+    Results of code have none. Those of masked results are in the ledger since they were masked.
+    """
+    count = text_counter(toolbox)
+    for unit in units:
+        calls = {call.id: call for message in unit.messages for call in message.tool_calls}
+        for message in unit.messages:
+            if message.role is not Role.TOOL or unit.kind is UnitKind.CODE or message.text.startswith(OPENING):
+                continue
+            call = calls.get(message.tool_call_id)
+            heading = f"{call.name}({disarm(arguments_in_short(call.arguments))})" if call else "a tool()"
+            values = partial(listing, message.text, count=count, known=known)
+            yield Result((unit.source or (0,))[-1], heading, values)
 
 
 def removed_from(before: Units, after: Units) -> Units:

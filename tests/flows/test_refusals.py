@@ -8,7 +8,7 @@ import pytest
 
 from dialogs.models import Dialog, ForcingRefusal
 from remediation.budget import LEAST_ANSWER
-from remediation.strategies.masking import LEFT_OUT_MESSAGES
+from remediation.strategies.left_out import LEFT_OUT_MESSAGES
 from tests.dialogs.factories import make_dialog
 from tests.doubles.brains import GUIDANCE, LAST_RESORT, Prompt, Reply, Story
 from tests.doubles.local_servers import VLLMDouble

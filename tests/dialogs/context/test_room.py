@@ -13,7 +13,8 @@ from remediation.budget import Budget, package_room
 from remediation.config import ContextConfig
 from remediation.context import Unit, UnitKind, UnitRole, Units, total_tokens
 from remediation.policies.policy import CountingFacts
-from remediation.strategies.masking import FRESH_UNITS, to_leave_out
+from remediation.strategies.left_out import to_leave_out
+from remediation.strategies.masking import FRESH_UNITS
 from remediation.tokens.calibration import DENSEST, Counted
 from remediation.tokens.counting import counter_for
 from tests.dominds.llm.asking import info
