@@ -34,7 +34,7 @@ REMOVED_SHARE, FEWEST_TOKENS, MOST_TOKENS = 5, 300, 2_000
 SMALLEST_ROOM = 24  # tokens; a shorter account says nothing
 RESULT_HEAD, RESULT_TAIL = 900, 500  # characters of a tool's result that the summariser reads
 ARGUMENTS_CHARS = 300  # of a call's arguments that the summariser reads
-TASK_CHARS = 600  # of the newest task that the summariser reads
+TASK_CHARS = 600  # of the task that a model reads
 FEWEST_WORTH_ASKING = 2  # from so many missing statements on, the model is asked once more
 MOST_REPAIRS = 24  # missing statements that it is told
 PROMPT_OVERHEAD = 900  # tokens of a request's instructions and frame, rounded up
@@ -210,7 +210,7 @@ def requests_for(gone: Units, remaining: Units, toolbox: Toolbox) -> Iterator[st
         which = f" (part {number} of {len(parts)})" if len(parts) > 1 else ""
         turns = "\n".join(part).replace(nonce, "")
         yield (
-            f"{BESIDE}\nThe newest task, which the agent sees anyway: {redact(_task(remaining, gone))}\n\n"
+            f"{BESIDE}\nThe newest task, which the agent sees anyway: {in_short(task_of(remaining or gone))}\n\n"
             f"Earlier summary, to be revised:\n{EARLIER_MARK}\n\n"
             f"The turns{which}:\nBEGIN {nonce}\n{turns}\nEND {nonce}"
         )
@@ -263,6 +263,7 @@ def _earlier(gone: Units) -> str:
     return "\n".join(text for text in map(own_text, summaries) if text.strip())
 
 
-def _task(remaining: Units, gone: Units) -> str:
-    task = " ".join(task_of(remaining or gone).split())
-    return task if len(task) <= TASK_CHARS else f"{task[:TASK_CHARS]}…"
+def in_short(text: str) -> str:
+    """Return the text in one line without secrets, and cut if it has more than TASK_CHARS."""
+    line = redact(" ".join(text.split()))
+    return line if len(line) <= TASK_CHARS else f"{line[:TASK_CHARS]}…"

@@ -14,7 +14,7 @@ from remediation.prompts import render
 from remediation.strategies.carrying import ledger_reserve
 from remediation.strategies.conclusion import Attempt, conclude, fail, irreducible
 from remediation.strategies.fresh_results import cut_fresh_results
-from remediation.strategies.hand_off import handed_over, in_parts, summarised
+from remediation.strategies.hand_off import handed_over, in_parts, in_short, summarised
 from remediation.strategies.masking import mask
 from remediation.strategies.outcome import (
     first_user,
@@ -32,7 +32,6 @@ from remediation.text.secret_masking import redact
 from remediation.text.summaries import summary_problem
 
 PRUNING = "pruning"  # the prompt's name
-TASK_CHARS = 600  # of the task, and of what was removed from earlier parts, that a prompt shows
 RECENT_UNITS = 5  # newest units that stay as they are
 FEWEST_RECENT_UNITS = 3  # the same if five exceed half of the limit or the target
 MAX_REPLY_CHARS = 2_000_000
@@ -73,13 +72,13 @@ def ask_to_prune(units: Units, task: str, aim: int, window: int, toolbox: Toolbo
     entries, summaries = list[PrunedEntry](), list[str]()
     for number, batch in enumerate(batches, 1):
         nonce = assistant.nonce()
-        told = _in_short("\n".join(summaries), nonce)
+        told = in_short("\n".join(summaries)).replace(nonce, "")
         instructions = render(
             toolbox.prompt(PRUNING),
             nonce=nonce,
             target=max(1, aim * total_tokens(batch) // max(1, total_tokens(units))),
             tokens=total_tokens(batch),
-            task=_in_short(task, nonce) or "not stated",
+            task=in_short(task).replace(nonce, "") or "not stated",
             part=f"{number} of {len(batches)}",
             total=sum(map(total_tokens, batches)),
             aim=aim,
@@ -89,10 +88,6 @@ def ask_to_prune(units: Units, task: str, aim: int, window: int, toolbox: Toolbo
         entries += reply.entries
         summaries += filter(None, [reply.summary])
     return PrunedReply(tuple(entries), "\n".join(summaries))
-
-
-def _in_short(text: str, nonce: str) -> str:
-    return redact(" ".join(text.split()))[:TASK_CHARS].replace(nonce, "")
 
 
 def history_of(units: Units, nonce: str) -> str:

@@ -230,3 +230,11 @@ def test_a_question_that_was_answered_gets_its_answer_back_in_short() -> None:
     assert after[1].est_tokens < 45
     assert with_answers(units, after, toolbox()) == after
     assert with_answers(units, units[2:], toolbox()) == units[2:]  # nothing is answered yet
+
+
+def test_no_part_of_a_secret_in_the_task_is_shown_to_the_model() -> None:
+    task = user(f"{'word ' * 118}ghp_{'a1B2' * 9} goes on")
+    asked = Model(GOOD)
+    hand_off(DIALOG, (task,), 200, toolbox(summarise=asked))
+    assert "word" in asked.asked[0]
+    assert "a1B2" not in asked.asked[0]
