@@ -30,6 +30,7 @@ LEAST_WORTH = 0.6
 SHORTEST_PLAIN = 40
 # Shapes of what stands in capitals. Alone they make a heading or advice of the agent's sentence, and no fact.
 NAMES_ONLY = frozenset(("name", "full name"))
+LABEL_END = re.compile(r":[*_`]*\s")  # of an entry in a list
 FIELD = re.compile(r"`[^`]+`: ")  # before what it is for, where nothing says which value it has
 CANDIDATES = 6  # times the lines that may fit are priced exactly, a bound on work; 1: BFCL -1, LoCoMo +1, 12: nothing
 MOST_LISTED = 400  # tokens of the values of one result; 200: lost +6, 800: nothing
@@ -72,12 +73,14 @@ def facts_of(
     whose statements are among the removed. What ``is_in_sight`` elsewhere, by its words and exact tokens, is left out,
     and so is what no longer holds. The values of ``results`` come last, and may take ``for_values`` tokens beside.
     """
+    labels = Counter(map(_label_of, removed))
     facts = [
         one
         for one in removed
         if one.holds
         and one.worth >= LEAST_WORTH
         and not (one.leads_on or _asks(one) or _is_of_the_moment(one))
+        and (one.role != "assistant" or labels[_label_of(one)] == 1)
         and not is_in_sight(one.text, one.tokens.exact)
     ]
     chosen = _fitting(facts, budget_tokens, count)
@@ -106,6 +109,14 @@ def _read_back(line: str, order: int, alike: int) -> Statement:
     statement = statement_of(Said(role, _words_of(line), int(said[1]) if said else 0, settled=True), order)
     worth = worth_of_values(statement.tokens.worths, {})
     return statement._replace(is_rule=line.startswith(RULE), worth=(1.0 + worth) * float(alike**-0.5))
+
+
+def _label_of(statement: Statement) -> tuple[int, str]:
+    """Return the label of a list's entry, with the text it stands in; of another statement all its words.
+
+    Entries with one label, such as "Price: $121" and "Price: $152", do not say what they are the prices of.
+    """
+    return statement.source, LABEL_END.split(statement.bare, maxsplit=1)[0]
 
 
 def _asks(statement: Statement) -> bool:

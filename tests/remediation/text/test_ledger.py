@@ -128,6 +128,12 @@ def test_what_the_agent_asked_is_no_fact() -> None:
     assert key_facts([("assistant", asked)], 200, count) == ()
 
 
+def test_entries_of_the_agents_list_with_one_label_are_no_facts() -> None:
+    said = "Flight HAT110 leaves at 14:00.\n- **Price:** $121\n- Bags: 2\n\nThe other one:\n- **Price:** $152"
+    assert key_facts([("assistant", said)], 200, count) == ("Flight HAT110 leaves at 14:00.", "Bags: 2")
+    assert len(key_facts([("user", said)], 200, count)) == 4
+
+
 def test_a_persons_question_without_a_value_is_no_fact() -> None:
     asked = "Can we please discuss that for a moment?\nCould you please restart db-01.internal?"
     assert key_facts([("user", asked)], 200, count) == ("Could you please restart db-01.internal?",)
