@@ -66,6 +66,15 @@ class HomePage:
         """Return the agent that is ticked."""
         return next((agent for agent, reason in self.agents if not reason), None)
 
+    @property
+    def missed(self) -> str:
+        """Say why the agent that the address names does not answer; empty where it does, or none is named."""
+        if not self.chosen or self.agent is None or self.agent.pk == self.chosen:
+            return ""
+        unknown = _("There is no agent “{name}” here.").format(name=self.chosen[:64])
+        reason = next((reason for agent, reason in self.agents if agent.pk == self.chosen), unknown)
+        return f"{reason} {_('{agent} answers instead.').format(agent=self.agent)}"
+
     @cached_property
     def models(self) -> list[tuple[str, list[ModelInfo]]]:
         """Return the models to choose from, by provider."""

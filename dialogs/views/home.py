@@ -27,6 +27,7 @@ def home(request: PersonRequest) -> HttpResponse:
     if request.GET.keys() & {"q", "state", "owner", "page"}:
         return redirect(f"{reverse('dialogs')}?{request.GET.urlencode()}")
     page = HomePage(request.user, request.GET.get("agent", ""), text=request.GET.get("text", ""))
+    page.sending_error = in_plain_words(page.missed)
     return _show(request, page)
 
 

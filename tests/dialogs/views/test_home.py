@@ -38,6 +38,20 @@ def test_the_first_message_makes_the_dialog_once(agent: Agent) -> None:
     assert other["Location"] != first["Location"]
 
 
+def test_an_address_says_why_its_agent_does_not_answer(agent: Agent) -> None:
+    client, broken = browser_of(UserFactory.create()), AgentFactory.create(model="gone")
+
+    def said(wanted: str) -> str:
+        html = client.get("/", {"agent": wanted}).content.decode()
+        return str(re.search(r'id="sending-error"[^>]*>([^<]*)<', html)[1])  # type: ignore[index]
+
+    assert said(agent.pk) == ""
+    assert said(broken.pk).startswith("There is no model of ") and said(broken.pk).endswith(
+        f" {agent} answers instead."
+    )
+    assert said("nobody") == f"There is no agent “nobody” here. {agent} answers instead."
+
+
 @pytest.mark.parametrize(
     ("wrong", "status", "text"),
     [
