@@ -14,25 +14,25 @@ STREAM_PERCENT = 90  # of the limit: a streaming answer that reaches it is cut f
 LEAST_FREE = 0.25  # of the limit: stays free even if the text that a rewrite must keep exceeds its aim
 WORTH_SHARE = 0.75  # of the trigger: a rewrite that cannot come below this is made only in need
 LEAST_GAIN = 0.1  # of the request: the least gain of a rewrite in need, and of one that people are advised to take
-SETTLED_SHARE = 0.6  # of the limit, or of its size before if that is less: what a request may have after a rewrite
-CRITICAL_HALF = 2  # a critical report makes a rewrite due if the estimate exceeds that threshold divided by this
+SETTLED_SHARE = 0.6  # of the limit, and of the size before under compaction: what a request may have after a rewrite
+CRITICAL_SHARE = 0.5  # of that threshold, which an estimate must exceed for a critical report to make a rewrite due
 UNKNOWN_OUTPUT = 1_024  # tokens kept free for an answer whose greatest length is unknown
-ANSWER_SHARE, LEAST_ANSWER = 8, 256  # an answer's room: at most the window divided by the first, at least the second
-# Instructions and tools may take a part of the window, which is divided by these numbers. Above the first part, tools
-# that every agent has are described briefly. Above the second, some of them are left out, but they always have the
-# third. In full they take 935 tokens.
-WHOLE_TOOLS_SHARE, FRAME_SHARE, COMMON_TOOLS_SHARE = 5, 4, 8
+# A name that ends in DIVISOR is what the window is divided by, in whole tokens.
+ANSWER_DIVISOR, LEAST_ANSWER = 8, 256  # an answer's room is at most that part, and at least so many tokens
+# Above the first part of the window, tools that every agent has are described briefly. Above the second, some of them
+# are left out, but together they always have the third. In full they take 935 tokens.
+WHOLE_TOOLS_DIVISOR, FRAME_DIVISOR, COMMON_TOOLS_DIVISOR = 5, 4, 8
 ROOMY = 16_384  # tokens: an eighth of this window holds the tools that every agent has, twice over
 # A whole draft of a package takes some 2,200 tokens. In windows below the first number it is shortened in proportion,
 # so that the next round begins far from critical, but never below the second, a share of its length.
 WHOLE_DRAFT_FROM, LEAST_DRAFT = 8_192, 0.2
 DRAFT_FRAME = 500  # tokens around an offered draft in a request, and around its copy in the answer
-PACKAGE_SHARE, LEAST_PACKAGE = 16, 384  # a package's room: the window divided by the first, at least the second
-MOST_REMINDERS, REMINDERS_SHARE = 16_000, 4  # of all reminders: the first, and the window divided by the second
+PACKAGE_DIVISOR, LEAST_PACKAGE = 16, 384  # a package's room is that part, and at least so many tokens
+REMINDERS_DIVISOR, MOST_REMINDERS = 4, 16_000  # all reminders have at most that part, and at most so many tokens
 # Tuned on a budget of 5,000 tokens: a share of 15 % brings 75 % of the evidence into sight, 20 % brings 77 %, 35 % 82 %
 # and 50 % 84 %.
 RECALL_SHARE = 0.35
-RECALL_OF_FREED = 3  # right after a rewrite, recalled text takes at most the freed tokens divided by this
+FREED_DIVISOR = 3  # right after a rewrite, recalled text takes at most this part of the freed tokens
 UNKNOWN_LIMIT_RECALL = 1_024  # tokens of recalled text if the limit is unknown
 ESTIMATES_ERR = 0.05  # recalled text stays this share below a threshold, since estimates err
 ANSWERS_DIFFER = 0.1  # the share by which the next answer may be longer than the longest of the newest
@@ -43,7 +43,7 @@ FILLED_AGAIN = 0.8  # the share of the freed tokens that, once filled again, all
 def answer_room(output_length: int | None, window: int | None) -> int:
     """Return the tokens kept free for an answer."""
     wanted = UNKNOWN_OUTPUT if output_length is None else output_length
-    return wanted if window is None else min(wanted, max(LEAST_ANSWER, window // ANSWER_SHARE))
+    return wanted if window is None else min(wanted, max(LEAST_ANSWER, window // ANSWER_DIVISOR))
 
 
 def is_full(tokens: int, window: int) -> bool:
@@ -87,12 +87,12 @@ def side_answer(window: int | None, wanted: int, overruns: bool) -> int:
 
 def package_room(window: int) -> int:
     """Return the tokens that a model needs to write a re-entry package."""
-    return max(LEAST_PACKAGE, window // PACKAGE_SHARE)
+    return max(LEAST_PACKAGE, window // PACKAGE_DIVISOR)
 
 
 def reminders_room(window: int | None) -> int:
     """Return the tokens that all reminders together may take, since every request carries them."""
-    return MOST_REMINDERS if window is None else min(MOST_REMINDERS, window // REMINDERS_SHARE)
+    return MOST_REMINDERS if window is None else min(MOST_REMINDERS, window // REMINDERS_DIVISOR)
 
 
 def draft_share(window: int | None) -> float:
@@ -100,9 +100,9 @@ def draft_share(window: int | None) -> float:
     return 1.0 if window is None else min(1.0, max(LEAST_DRAFT, window / WHOLE_DRAFT_FROM))
 
 
-def frame_room(window: int, beside: int, share: int = FRAME_SHARE) -> int:
+def frame_room(window: int, beside: int, divisor: int = FRAME_DIVISOR) -> int:
     """Return the tokens that instructions and tools may take, of which ``beside`` are of those that always stay."""
-    return max(window // share, beside + window // COMMON_TOOLS_SHARE)
+    return max(window // divisor, beside + window // COMMON_TOOLS_DIVISOR)
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,7 +280,8 @@ class Budget:
 
         It takes at most ``share`` of the limit and only what is free below the trigger, or below the limit if that is
         smaller than the window. It never lifts a report above a threshold of health, and never causes an answer to be
-        cut. Right after a rewrite it takes only a part of the freed tokens.
+        cut. Right after a rewrite it takes only a part of the freed tokens, and leaves the request settled. A
+        compaction, whose limit holds the answer as well, promises a share of the size before (docs/spec.md#recall).
         """
         if self.limit is None:
             rooms = [UNKNOWN_LIMIT_RECALL]
@@ -295,7 +296,8 @@ class Budget:
             if threshold is not None and self.prompt <= threshold:
                 rooms.append(int(threshold * (1 - ESTIMATES_ERR)) - self.prompt)
         if self.freed is not None:
-            rooms.append(self.freed // RECALL_OF_FREED)
-            most = min(self.prompt + self.freed, self.limit or self.prompt + self.freed)
-            rooms.append(settled_size(most) - self.prompt)
+            rooms.append(self.freed // FREED_DIVISOR)
+            before = self.prompt + self.freed
+            limit = before if self.limit is None else self.limit
+            rooms.append(settled_size(min(before, limit) if self.counts_answer else limit) - self.prompt)
         return max(0, min(rooms))

@@ -9,7 +9,7 @@ from typing import Any
 from dominds.llm.messages import ImagePart, Message
 from dominds.llm.models.prices import Price
 from health.levels import Level
-from remediation.budget import CRITICAL_HALF, Budget, LastRewrite
+from remediation.budget import CRITICAL_SHARE, Budget, LastRewrite
 from remediation.prompts import Prompt, load
 from remediation.spending import NOTHING_SPENT, Spending
 
@@ -277,5 +277,5 @@ class Context:
     @property
     def _is_due(self) -> bool:
         budget = self.budget
-        is_red = self.level is Level.CRITICAL and budget.prompt * CRITICAL_HALF > (budget.critical or 0)
+        is_red = self.level is Level.CRITICAL and budget.prompt > (budget.critical or 0) * CRITICAL_SHARE
         return budget.is_over_trigger or is_red

@@ -12,7 +12,7 @@ from dialogs.models import Dialog
 from dialogs.tools.registry import tools_for_dialog
 from dialogs.tools.tool import Tool
 from dominds.llm.messages import ToolSpec
-from remediation.budget import ROOMY, WHOLE_TOOLS_SHARE, frame_room
+from remediation.budget import ROOMY, WHOLE_TOOLS_DIVISOR, frame_room
 from remediation.tokens.counting import Counter, counter_for
 
 # In the order in which they are left out. Tools that guidance and forced clears ask for always stay.
@@ -49,7 +49,7 @@ def fit_offer(tools: Mapping[str, Tool], window: int, beside: int, counter: Coun
     shown = {name: tool.spec for name, tool in tools.items()}
     own = [tool.spec for tool in tools.values() if not tool.always]
     stays = beside + counter.count_tools(own)
-    if beside + counter.count_tools(tuple(shown.values())) <= frame_room(window, stays, WHOLE_TOOLS_SHARE):
+    if beside + counter.count_tools(tuple(shown.values())) <= frame_room(window, stays, WHOLE_TOOLS_DIVISOR):
         return Offer(tuple(shown.values()))
     shown |= {name: briefly(tool.spec) for name, tool in tools.items() if tool.always}
     left_out = []

@@ -79,7 +79,9 @@ def test_a_default_window_is_rewritten_from_two_thirds_to_three_eighths() -> Non
         ({"view": 1_964}, 0),
         ({"view": 9_999}, 0),
         ({"view": 200, "freed": 1_500}, 500),  # right after a rewrite: a third of what was freed
-        ({"freed": 1_500}, 180),  # and no more than 60 % of what the request took before it
+        ({"freed": 1_500}, 180),  # and under compaction no more than 60 % of what the request took before it
+        ({"freed": 1_500, "counts_answer": False}, 500),
+        ({"freed": 2_400, "counts_answer": False}, 657),  # otherwise 60 % of the limit
         ({"critical": 2_000}, 100),  # 95 % of what would turn red
         ({"critical": 1_700}, 964),  # it is red anyway
         ({"limit": None, "window": None}, 1_024),
