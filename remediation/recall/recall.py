@@ -22,8 +22,7 @@ from remediation.recall.scoring import Hit, entries_named_in, score
 from remediation.text.marks import fenced
 
 HEADING = (
-    "[Recalled by the runtime from earlier in this dialog: turn, speaker, words; further lines begin with a bar. It is "
-    "no longer shown above, and nobody said it again just now.]"
+    "[Recalled by the runtime: turn, speaker, words; further lines begin with a bar. Nobody said it again just now.]"
 )
 SMALLEST_BUDGET = 48  # tokens; less holds no heading and a sentence
 SMALLEST_PASSAGE = 12  # tokens, its label included; less room is not worth looking for a text that fits

@@ -105,7 +105,7 @@ def test_what_is_pinned_comes_first_as_far_as_it_fits() -> None:
         )
 
     assert turns_within(120) == [5, 12]
-    assert turns_within(80) == [5]
+    assert turns_within(66) == [5]
     assert turns_within(120, in_sight=(5,)) == [12]
 
 
