@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dominds.llm.messages import Role
 from remediation.recall.meaning import MOST_PARTS, Bytes, Vectors
-from remediation.recall.passages import Passage
+from remediation.recall.passages import Passage, names_of
 from remediation.recall.ranking import Corpus, Floats, Postings, idf, rank, top
 from remediation.recall.superseded import mark_older
 from remediation.similarity.minilm import Array
@@ -61,6 +61,7 @@ class Index:
     def __init__(self, passages: Iterable[Passage] = ()) -> None:
         self._passages: list[Passage] = []
         self._places: dict[int, list[int]] = {}  # of a turn, all its entries
+        self._by_speaker: dict[str, array[int]] = {}  # of each name of a speaker, all entries
         self._lengths = array("i")
         self._total = 0
         self._block = _Block.of(())  # what came first, and all at once
@@ -110,6 +111,8 @@ class Index:
         for passage in passages:
             result = words(passage.text)
             self._places.setdefault(passage.turn, []).append(len(self._passages))
+            for name in names_of(passage):
+                self._by_speaker.setdefault(name, array("i")).append(len(self._passages))
             self._passages.append(passage)
             self._lengths.append(len(result))
             self._total += len(result)
@@ -149,6 +152,10 @@ class Index:
     def entries_of(self, turns: Collection[int]) -> Ints:
         places = (self._places.get(turn, ()) for turn in turns)
         return np.array([entry for entries in places for entry in entries], np.int32)
+
+    def entries_by(self, speakers: Iterable[str]) -> Ints:
+        """Return the entries that these speakers said, by the names that ``names_of`` gives them."""
+        return np.concatenate([NONE, *(np.array(self._by_speaker.get(one, NONE), np.int32) for one in speakers)])
 
     def give_meaning(self, turn: int, rows: Bytes) -> None:
         """Take in the vectors of a turn's passages."""

@@ -21,6 +21,8 @@ CUTS = (
     re.compile(r"\s+"),
 )
 
+NAME = re.compile(r"([^\W\d_][\w'’-]{0,30}):\s")  # with which a message may begin, where several people speak
+
 
 @dataclass(frozen=True, slots=True)
 class Passage:
@@ -46,6 +48,12 @@ class Passage:
             text += f"{self.text[start:end]} {until_mark(turn)}"
             start = end
         return text + self.text[start:]
+
+
+def names_of(passage: Passage) -> tuple[str, ...]:
+    """Return the names of who speaks: the role or tool, and the name with which the text begins, in lower case."""
+    name = NAME.match(passage.text)
+    return (passage.speaker, name[1].casefold()) if name else (passage.speaker,)
 
 
 def passages_of(turn: int, speaker: str, text: str, count: Callable[[str], int]) -> tuple[Passage, ...]:

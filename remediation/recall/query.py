@@ -1,5 +1,6 @@
 """The query of a request: the words of the newest message and, with less weight, of the exchange that led to it."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -14,6 +15,11 @@ CONTEXT_CHARS = 4_000  # of the exchange that are read, its end
 NEWEST_CHARS = 8_000  # of the newest message, and of the newest tool result, that are read: both ends
 # Before the newest user message, that belong to the exchange. LoCoMo at a weight of 0.3: 2,495 with 1, 2,468 with 4.
 EARLIER_UNITS = 2
+
+WORD = re.compile(r"\w+")
+# By which a person speaks of themselves, in English, German and Chinese. The first two are words that stand alone.
+FIRST_PERSON = frozenset("i me my mine myself ich mich mir mein meine meinem meinen meiner".split())
+FIRST_PERSON_IN_CHINESE = "我"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,3 +62,10 @@ def query_weights(query: Query) -> Mapping[str, float]:
     newest = dict.fromkeys(words(query.newest), 1.0)
     weight = CONTEXT_WEIGHT * 2 / (2 + len(newest))
     return dict.fromkeys(words(query.before[-CONTEXT_CHARS:]), weight) | newest
+
+
+def speakers_named_in(text: str) -> frozenset[str]:
+    """Return whose words a message may ask for: everybody whom it names, in lower case, and the person who says "I"."""
+    names = frozenset(WORD.findall(text.casefold()))
+    speaks_of_self = not names.isdisjoint(FIRST_PERSON) or FIRST_PERSON_IN_CHINESE in text
+    return names | {UnitRole.USER.value} if speaks_of_self else names - {UnitRole.USER.value}

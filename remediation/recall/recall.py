@@ -4,7 +4,8 @@ No clock, no rows, no model.
 1. Rank all passages by the words of the newest message and, for less, those of the exchange before it.
 2. Let each hit speak for its neighbours, since an answer seldom repeats the words of its question.
 3. Where vectors are known, mix in how near each passage is to the newest message in meaning.
-4. Take the best that fit, without what is in sight or says the same, and show them in the order of the dialog.
+4. Let count for more what those said whom the newest message names.
+5. Take the best that fit, without what is in sight or says the same, and show them in the order of the dialog.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -16,7 +17,7 @@ import numpy as np
 
 from remediation.recall.index import Index
 from remediation.recall.passages import Passage
-from remediation.recall.query import Query, query_weights
+from remediation.recall.query import Query, query_weights, speakers_named_in
 from remediation.recall.ranking import top
 from remediation.recall.scoring import Hit, entries_named_in, score
 from remediation.text.marks import fenced
@@ -89,7 +90,7 @@ def recall(
     weights = query_weights(query)
     if allowance.tokens < SMALLEST_BUDGET or not (weights or pinned) or not archive.corpus.entries:
         return Recalled()
-    scores = score(archive, weights, query.meaning)
+    scores = score(archive, weights, query.meaning, speakers_named_in(query.newest))
     hidden = archive.entries_of(in_sight.turns)
     scores[hidden] = 0.0
     if since_clear is not None:

@@ -1,6 +1,6 @@
 """Scores of passages for a query: by their words, their neighbours, and their meaning."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,6 +20,10 @@ NEIGHBOUR, SECOND_NEIGHBOUR = 0.5, 0.25  # of a passage's score that the ones be
 MEANING = 0.35  # of a score, where the vectors are known
 # A cosine, below which texts have nothing to do with each other. LoCoMo: 654 with 0.2 and 0.3; BEAM: 28, 29.
 LEAST_LIKENESS = 0.3
+# How much more a passage counts whose speaker the query names. By names, LoCoMo's three first dialogs (757 questions):
+# 631 with 1, 639 with 1.25, 646 with 1.5, 655 with 2; the two others (741): 587 with 1, 599 with 1.25, 601 with 1.5.
+# By "I", BEAM (211): 100 with 1, 111 with 1.7, 115 with 2.5.
+NAMED_SPEAKER = 1.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,12 +32,20 @@ class Hit:
     passage: Passage
 
 
-def score(archive: Index, weights: Mapping[str, float], meaning: Array | None = None) -> Floats:
-    """Score each entry; zero where neither words, neighbours nor the query's ``meaning`` speak for it."""
+def score(
+    archive: Index, weights: Mapping[str, float], meaning: Array | None = None, speakers: Collection[str] = ()
+) -> Floats:
+    """Score each entry; zero where neither words, neighbours nor the query's ``meaning`` speak for it.
+
+    What the ``speakers`` said, whom the query names, counts more.
+    """
     corpus = archive.corpus
     wanted = weightiest(weights, archive.holding(weights), corpus.entries)
     scores = _with_neighbours(rank(wanted, archive.postings(wanted), corpus))
-    return scores if meaning is None else _with_meaning(scores, *archive.likeness(meaning))
+    if meaning is not None:
+        scores = _with_meaning(scores, *archive.likeness(meaning))
+    scores[archive.entries_by(speakers)] *= NAMED_SPEAKER
+    return scores
 
 
 def _with_meaning(scores: Floats, likeness: Floats, known: NDArray[np.bool_]) -> Floats:

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 
 from remediation.recall.index import Index
-from remediation.recall.query import Query, query_weights
+from remediation.recall.query import Query, query_weights, speakers_named_in
 from remediation.recall.ranking import top
 from remediation.recall.scoring import Hit, score
 from remediation.similarity.minilm import Array
@@ -38,7 +38,7 @@ def search(
     weights = query_weights(Query(text))
     if not weights or not archive.corpus.entries:
         return ()
-    scores = score(archive, weights, meaning)
+    scores = score(archive, weights, meaning, speakers_named_in(text))
     left_out = archive.entries_of(hidden)
     scores[left_out] = 0.0
     chosen: list[int] = []

@@ -73,6 +73,26 @@ def test_what_was_cleared_comes_back_only_where_the_message_names_it(message: st
     assert recall(index_of(TALK), query, InSight(), allowance).found, "without a clear the exchange counts"
 
 
+@pytest.mark.parametrize(
+    ("question", "turn"),
+    [
+        ("Where does Priya keep the spare key?", 5),
+        ("Where does Tom keep the spare key?", 6),
+        ("Where do I keep the spare key?", 7),
+        ("Wo habe ich den spare key?", 7),
+        ("我的 spare key 在哪里？", 7),
+    ],
+)
+def test_what_those_said_whom_the_message_names_comes_first(question: str, turn: int) -> None:
+    said = (
+        "Priya: As for the spare key, it hangs in the kitchen, behind the old calendar.",
+        "Tom: As for the spare key, it lies in the office, below the second drawer.",
+        "As for the spare key, it is inside the garage, right beside the red toolbox.",
+        "As for the spare key, it is under the doormat, next to some flower pots.",
+    )
+    assert turns_of(recalled((*CHATTER, *said, *CHATTER), question, budget=58)) == [turn]
+
+
 def test_a_fact_comes_back_with_its_turn_and_its_speaker() -> None:
     result = recalled(TALK, "What is the number on Priya's badge?")
     text = render(result.found)
