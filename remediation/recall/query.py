@@ -17,7 +17,7 @@ NEWEST_CHARS = 8_000  # of the newest message, and of the newest tool result, th
 EARLIER_UNITS = 2
 
 WORD = re.compile(r"\w+")
-# By which a person speaks of themselves, in English, German and Chinese. The first two are words that stand alone.
+# Words by which people speak of themselves in English and German, and the Chinese one, round which no blanks stand.
 FIRST_PERSON = frozenset("i me my mine myself ich mich mir mein meine meinem meinen meiner".split())
 FIRST_PERSON_IN_CHINESE = "我"
 
