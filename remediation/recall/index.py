@@ -155,7 +155,8 @@ class Index:
 
     def entries_by(self, speakers: Iterable[str]) -> Ints:
         """Return the entries that these speakers said, by the names that ``names_of`` gives them."""
-        return np.concatenate([NONE, *(np.array(self._by_speaker.get(one, NONE), np.int32) for one in speakers)])
+        known = (self._by_speaker[one] for one in speakers if one in self._by_speaker)
+        return np.concatenate([NONE, *(np.array(entries, np.int32) for entries in known)])
 
     def give_meaning(self, turn: int, rows: Bytes) -> None:
         """Take in the vectors of a turn's passages."""

@@ -1,4 +1,4 @@
-"""Scores of passages for a query: by their words, their neighbours, and their meaning."""
+"""Scores of passages for a query: by their words, their neighbours, their meaning, and their speakers."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ def score(
 ) -> Floats:
     """Score each entry; zero where neither words, neighbours nor the query's ``meaning`` speak for it.
 
-    What the ``speakers`` said, whom the query names, counts more.
+    Passages of the ``speakers``, whom the query names, count more.
     """
     corpus = archive.corpus
     wanted = weightiest(weights, archive.holding(weights), corpus.entries)
