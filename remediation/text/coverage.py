@@ -51,7 +51,7 @@ class Shown:
 
     @cached_property
     def stems(self) -> frozenset[str]:
-        return frozenset(_stems_in(self.text))
+        return frozenset(_stems_in(self.text, self._words))
 
     @cached_property
     def _joined(self) -> str:
@@ -95,7 +95,8 @@ def fold(text: str) -> str:
 @lru_cache(maxsize=REMEMBERED)
 def stems_of(text: str) -> tuple[str, ...]:
     """Return the stems of the words that tell what a text is about, each once; Chinese and Japanese signs in pairs."""
-    return tuple(dict.fromkeys(_stems_in(fold(text))))
+    folded = fold(text)
+    return tuple(dict.fromkeys(_stems_in(folded, WORD.findall(folded))))
 
 
 @lru_cache(maxsize=REMEMBERED)
@@ -103,11 +104,12 @@ def _words_of(value: str) -> list[str]:
     return WORD.findall(fold(value))
 
 
-def _stems_in(text: str) -> list[str]:
+def _stems_in(text: str, words: Iterable[str]) -> list[str]:
+    """Return the stems of the ``words`` of a folded text."""
     if not CJK.search(text):
-        return [word[:STEM_CHARS] for word in WORD.findall(text) if word not in FUNCTION_WORDS]
+        return [word[:STEM_CHARS] for word in words if word not in FUNCTION_WORDS]
     stems: list[str] = []
-    for word in WORD.findall(text):
+    for word in words:
         if CJK.search(word):
             stems += [word[place : place + 2] for place in range(max(1, len(word) - 1))]
         elif word not in FUNCTION_WORDS:

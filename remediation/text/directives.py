@@ -64,7 +64,7 @@ IN_FORBIDS = (
     *"not n't n’t never avoid stop refrain leave must only forbidden prohibited off-limits".split(),
     *("no ", "hands off", "off limits"),
 )
-IN_GERMAN = tuple("niemals keinesfalls keinen verboten untersagt ab arf ürf bitte finger".split())
+IN_GERMAN = (*"niemals keinesfalls keinen verboten untersagt arf ürf bitte finger".split(), "ab jetzt", "ab sofort")
 
 
 def is_directive(text: str) -> bool:

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
+from operator import mul
 from typing import NamedTuple
 
 from remediation.text.secret_masking import REDACTED
@@ -111,6 +112,7 @@ ASSIGNED = frozenset({"setting", "assignment", "pair"})  # shapes that name thei
 
 REMEMBERED = 8_192  # sentences whose tokens a process remembers: they stay from one rewrite to the next
 DIGITS = re.compile(r"\d+")
+SHARES = [0.5**place for place in range(8)]  # of its worth that each token adds, the best first
 INSIDE = " .,;:"  # signs that belong to a token only within it
 
 
@@ -146,13 +148,8 @@ def places_of_tokens(text: str) -> Iterator[tuple[str, int, int]]:
 
 def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
     """Add up what tokens are worth: the best whole, each further one half, and one of many alike less."""
-    if not values:
-        return 0.0
-    total, share = 0.0, 1.0
-    for worth in sorted([worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values], reverse=True)[:8]:
-        total += worth * share
-        share /= 2
-    return total
+    worths = sorted([worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values], reverse=True)
+    return float(sum(map(mul, worths, SHARES)))
 
 
 def shape_of(text: str) -> str:

@@ -31,7 +31,7 @@ class Kind(StrEnum):
 
 
 ATTACHED = re.compile(r'<file name="([^"]{1,120})">$')  # from here to its end a message is what files say
-FENCE = re.compile(r"\s*(?:```|~~~)")
+FENCES = ("```", "~~~")
 QUOTE = re.compile(r"\s{0,3}>(?!>>|=)\s?")
 MARK = re.compile(
     r"\[(?:Result of |Omitted |Summary of |Cut, since it has |Recalled by the runtime"
@@ -93,8 +93,8 @@ CODE = re.compile(
     r"|(?:[\w]+\.)*[\w]+\((?:.*\)[;,:]?|[^)]*)$"
     r"|[\w.]+(?:: [\w\[\], |.]+)? = \S.*$|[\w.]+=[\w.]+(?:\([^)]*\))?,"
     r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|self\.\w+|\"\"\"|'''|[}\])]+,?$"
-    r"|.*(?:[{};]|\):|\) ->.*:|=>\s*\{?|&&|\|\||==|!=|:=|->)$"
 )
+CODE_ENDS = ("{", "}", ";", "):", "=>", "&&", "||", "==", "!=", ":=", "->")  # of a line
 VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
 
 
@@ -149,8 +149,7 @@ class _Reader:
         if bare.startswith("<") and (attached := ATTACHED.match(bare)):
             self.file = attached[1]
         if self.fenced:
-            self.fenced = not FENCE.match(bare)
-            self._put(Kind.SILENT, line)
+            self.fenced = not bare.startswith(FENCES)
             return
         quote = QUOTE.match(line)
         if quote and place not in self.printed:
@@ -167,7 +166,7 @@ class _Reader:
         self._put(kind, line)
 
     def _kind(self, bare: str, following: str) -> Kind:
-        if FENCE.match(bare):
+        if bare.startswith(FENCES):
             self.fenced = True
             return Kind.SILENT
         names_speaker = bare.endswith(":") and len(bare) <= LINE_CHARS and following.strip()[:1] in ("", ">")
@@ -209,7 +208,7 @@ def _close(run: list[int], lines: Sequence[str], places: set[int]) -> None:
     if len(run) < FEWEST_PRINTED:
         return
     texts = [match[2].strip() for place in run if (match := NUMBERED.match(lines[place]))]
-    if 2 * sum(not text or bool(CODE.match(text)) for text in texts) >= len(run):
+    if 2 * sum(not text or _has_form_of_code(text) for text in texts) >= len(run):
         places.update(run)
 
 
@@ -232,7 +231,7 @@ def without_fenced(lines: Sequence[str]) -> list[str]:
     bare: list[str] = []
     fenced = False
     for line in lines:
-        is_fence = bool(FENCE.match(line))
+        is_fence = line.lstrip().startswith(FENCES)
         fenced ^= is_fence
         bare.append("" if fenced or is_fence else line)
     return bare
@@ -255,13 +254,17 @@ def _sentences_in(paragraph: str) -> Iterator[str]:
         if not (held.endswith(".") and NO_END.search(held[-LONGEST_SHORT:])):
             yield from _split_long(held)
             held = ""
-    yield from _split_long(held)
+    if held:
+        yield from _split_long(held)
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
     """Join lines that were wrapped. Blank lines go."""
     for is_blank, group in groupby(map(str.rstrip, lines), lambda line: not line):
         paragraph = [] if is_blank else list(group)
+        if len(paragraph) == 1:
+            yield paragraph[0].strip()
+            continue
         widest = max(map(columns, paragraph), default=0)
         run: list[str] = []
         for line, following in pairwise([*paragraph, ""]):
@@ -343,7 +346,11 @@ def is_code_line(bare: str) -> bool:
     """Check whether a line is a program's: what people and agents write is prose unless it is code beyond doubt."""
     if not bare or bare.endswith((".", "?", "!", "。")) or BULLET.match(bare) or VALUE.match(bare):
         return False
-    return bool(CODE.match(bare)) and not _reads_as_prose(bare)
+    return _has_form_of_code(bare) and not _reads_as_prose(bare)
+
+
+def _has_form_of_code(bare: str) -> bool:
+    return bare.endswith(CODE_ENDS) or (bare.endswith(":") and ") ->" in bare) or bool(CODE.match(bare))
 
 
 def _reads_as_prose(line: str) -> bool:

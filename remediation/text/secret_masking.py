@@ -4,6 +4,7 @@ import re
 
 from dominds.redaction import holds_any
 from dominds.weighted_cache import Bounded
+from remediation.text.words import lower_in_place
 
 REDACTED = "[redacted]"
 
@@ -52,7 +53,7 @@ IN_SHAPES = (
     *"whsec_ AKIA ASIA AIDA AROA AIza ya29. ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox hf_ npm_ pypi- eyJ".split(),
 )
 IN_KEYS = re.compile(r"k[-_][A-Za-z0-9_-]{16}")
-IN_AUTHORIZATION = ("bearer", "basic")
+IN_AUTHORIZATION = re.compile(r"b(?:earer|asic)\s+(?=\S*[\d+/=_.-])\S{12}")
 IN_NAMED = tuple(
     """
     passw pwd passphrase secret token credent apikey api_key api-key accesskey access_key access-key privatekey
@@ -81,7 +82,7 @@ def _redact(text: str) -> str:
     if IN_KEYS.search(text) or holds_any(text, IN_SHAPES):
         text = SHAPES.sub(REDACTED, text)
     folded = text.casefold()
-    if holds_any(folded, IN_AUTHORIZATION):
+    if IN_AUTHORIZATION.search(folded):
         text = AUTHORIZATION.sub(rf"\1 {REDACTED}", text)
     if "://" in text:
         text = URL_PASSWORD.sub(rf"\1:{REDACTED}@", text)
@@ -90,12 +91,9 @@ def _redact(text: str) -> str:
 
 def _redact_named(text: str) -> str:
     """Replace the values of names, but for no secrets: code that fetches one, prose about one, a token count."""
-    lowered = text.lower()
-    if len(lowered) != len(text):
-        lowered = "".join(sign.lower()[:1] for sign in text)
     pieces: list[str] = []
     end = 0
-    for match in NAMED.finditer(lowered):
+    for match in NAMED.finditer(lower_in_place(text)):
         value = text[match.start(2) : match.end(2)]
         is_weak = match[1] in ("token", "token_id", "token-id", "credential", "credentials")
         if not (REFERENCE.fullmatch(value) or ABOUT.fullmatch(value) or (is_weak and PLAIN.fullmatch(value))):

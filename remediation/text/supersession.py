@@ -21,7 +21,7 @@ from remediation.text.coverage import stems_of
 from remediation.text.exact_tokens import ASSIGNED, tokens_in
 from remediation.text.reading import asks
 from remediation.text.statements import Statement, statements_of
-from remediation.text.words import FUNCTION_WORDS, WIDE
+from remediation.text.words import FUNCTION_WORDS, WIDE, lower_in_place
 
 # Tuned on the 96 updates of the conformance kit and on a reading of all marks in BEAM, tau-bench, LoCoMo and threads.
 LEAST_SHARED = 0.15  # of the words around the newer value, that stand around the older one as well
@@ -32,16 +32,14 @@ MOST_HOLDING = 24  # statements with a word, from which on it tells nothing abou
 REMEMBERED = 8_192  # statements whose values a process remembers
 FADED = 0.3  # of its worth that what no longer holds has in an account
 PASSED_ON = 2.0  # what a statement that supersedes another is worth more than that one
-CHANGE = re.compile(
-    r"\bfrom now on\b|\bas of (?:now|today)\b|\bno longer\b|\binstead of\b|^(?:quick )?(?:update|correction):"
-    r"|\b(?:moved|changed|updated|switched|renamed|rebased|raised|lowered|reduced|increased|improved|extended"
+CHANGE = re.compile(  # in lower case: patterns that ignore case take several times as long
+    r"\b(?:(?:from now on|as of (?:now|today)|no longer|instead of)\b|^(?:quick )?(?:update|correction):"
+    r"|(?:moved|changed|updated|switched|renamed|rebased|raised|lowered|reduced|increased|improved|extended"
     r"|postponed|rotat(?:ed|ion)|retired)\b"
-    r"|\b(?:currently|now) reached\b|\bnew (?:\w+ ){1,3}?(?:is|of)\b|^new \w+ for\b|\bthe new \w+"
-    r"|\b(?:is|are|we|they) now (?=\w)|\b\w+ now \w+s\b|\b(?:is|are) .{3,60} now\.?$"
-    r"|\bab sofort\b|\bnicht mehr\b|\b(?:geändert|verschoben|umgestellt|umgestiegen|erhöht|gesenkt|verlängert)\b"
-    r"|\b(?:jetzt|nun)\b"
+    r"|(?:currently|now) reached\b|new (?:\w+ ){1,3}?(?:is|of)\b|^new \w+ for\b|the new \w+"
+    r"|(?:is|are|we|they) now (?=\w)|\w+ now \w+s\b|(?:is|are) .{3,60} now\.?$"
+    r"|(?:ab sofort|nicht mehr|geändert|verschoben|umgestellt|umgestiegen|erhöht|gesenkt|verlängert|jetzt|nun)\b)"
     r"|改为|改成|改到|换成|不再|更正|推迟到|提前到",
-    re.I,
 )
 # In the clause before what says that something changed: it did not, or not yet.
 UNREAL = re.compile(
@@ -143,7 +141,7 @@ def may_supersede(text: str) -> bool:
     """Check whether a person's text says a value that is new, or sets an axis of the answers. A repetition with another
     value supersedes without such words.
     """
-    if not (CHANGE.search(text) or WRITTEN.search(text)):
+    if not (CHANGE.search(text.lower()) or WRITTEN.search(text)):
         return False
     statements = [one for one in statements_of([("user", text)]) if _may_take_part(one)]
     return any(
@@ -259,7 +257,7 @@ def _new_values(text: str, values: Sequence[_Value], former: Sequence[_Value]) -
     """
     near = [
         (max(value.start - change.end(), change.start() - value.end), place)
-        for change in CHANGE.finditer(text)
+        for change in CHANGE.finditer(lower_in_place(text))
         if not UNREAL.search(text[: change.start()])
         for place, value in enumerate(values)
         if value not in former

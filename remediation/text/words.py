@@ -54,6 +54,12 @@ def columns(text: str) -> int:
     )
 
 
+def lower_in_place(text: str) -> str:
+    """Return the text in lower case with each sign at its place, of which some would become two."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else "".join(sign.lower()[:1] for sign in text)
+
+
 def words(text: str) -> list[str]:
     """Return the words of ``text`` in order, without function words, each in the form that is compared."""
     results: list[str] = []
