@@ -1,4 +1,4 @@
-"""Kind and priority of a context unit, by evidence: who spoke, fences, the look of lines."""
+"""The kind and the priority of a context unit, judged by its role, its code fences and the form of its lines."""
 
 import re
 from collections import Counter
@@ -8,14 +8,16 @@ from dominds.llm.messages import Role
 from remediation.context import Unit, UnitKind, UnitRole
 from remediation.text.reading import is_code_line, without_fenced
 
-INSPECTED_CHARS = 20_000  # enough to judge by, and a bound on the work for a message of a megabyte
-MIN_SHARE = 0.5  # of the lines that are not blank: most of them, a choice; 0.25 and 0.9 change nothing on the sets
+INSPECTED_CHARS = 20_000  # of a text: enough to judge it, and a bound on the work for very long ones
+# The least share of the lines that are not blank, to name a text by them. A choice: on the sets of
+# docs/experiments.md#numbers 0.25 and 0.9 change nothing.
+MIN_SHARE = 0.5
 
 PLAN_STARTS = ("plan:", "## plan", "# plan", "todo:", "next steps:", "steps:", "milestones:", "to do list")
 
-# Each pattern is anchored to one line and repeats no group inside another: linear on any input.
-# An entry of a plan at the head of a line: "- [x] read", "Step 2: fill", "TODO-12: add tests". Named in passing, the
-# last is a reference to work, not a plan. TODO is what people write in theirs; nothing of this module is left to do.
+# Each pattern reads one line and repeats no group inside another, so it takes linear time on any input.
+# The beginning of an entry of a plan: "- [x] read", "Step 2: fill", "TODO-12: add tests". In the middle of a line the
+# last would only name work that stands elsewhere.
 PLAN_ENTRY = re.compile(
     r"[-*+] \[[ xX]\] |[-*# 0-9.]*(?:(?i:step|phase|milestone) \d{1,3}\b"
     r"|(?:TODO|PLAN|TASK|MILESTONE)[-#:]\d{1,6}\s*(?:[:–—-]|$))"
@@ -27,15 +29,15 @@ STACK_LINE = re.compile(
 )
 DATA = re.compile(r"\"[^\"]*\"(?:\s*:|,?$)|[\[\]{}],?$")  # a line of JSON
 
-# A tag stands alone at the beginning or the end of a message, or is all that its first or last line says.
+# A priority that a person sets. It counts only at the beginning or the end of a message.
 TAG = r"(?:\[p([123])\]|(?<![\w#])#p([123])\b|\bpriority {0,3}[:=] {0,3}([123])\b(?=\s*(?:$|[.,;:)\]–—-])))"
 FIRST_TAG = re.compile(rf"\W{{0,8}}{TAG}", re.IGNORECASE)
 LAST_TAG = re.compile(rf"{TAG}[\s.!)\]]{{0,8}}\Z", re.IGNORECASE)
-TAG_CHARS = 40  # within which a tag and the signs around it stand
+TAG_CHARS = 40  # of the beginning and of the end, within which a tag counts
 
 
 def kind_of(unit: Unit) -> UnitKind:
-    """Return the kind of a unit; that of a call is what most of its results' text is."""
+    """Return the kind of a unit. Tool calls have the kind that most of the text of their results has."""
     if unit.role is not UnitRole.TOOL:
         return classify(unit.text, unit.role)
     sizes = Counter[UnitKind]()
@@ -46,7 +48,7 @@ def kind_of(unit: Unit) -> UnitKind:
 
 
 def classify(text: str, role: UnitRole) -> UnitKind:
-    """Tell code, plan, log and plain message apart by the text alone. Tool output that is not code is a log."""
+    """Return the kind of a text: code, plan, log or plain message. Tool output that is not code is a log."""
     lines = [line.strip() for line in text[:INSPECTED_CHARS].splitlines() if line.strip()]
     if not lines:
         return UnitKind.OTHER
@@ -75,11 +77,11 @@ def _is_code(lines: Sequence[str]) -> bool:
 
 
 def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = UnitRole.USER) -> tuple[int, str]:
-    """The priority of a message, 1 to 3, and the area that gave it, if one did.
+    """Return the priority of a message, from 1 to 3, and the first of ``areas`` that it names, or an empty text.
 
-    A person's tag at the beginning or the end wins (``[P1]``, ``#p2``, ``priority: 1``), the most important where there
-    are two; else an area that is named makes it 1, else ``default``. Tool output is data: neither tags nor areas in it
-    count.
+    A tag (``[P1]``, ``#p2``, ``priority: 1``) at the beginning or the end of a person's message decides; of two the
+    more important one counts. Without a tag a message that names an area has priority 1, any other the ``default``.
+    Neither tags nor areas count in the output of tools.
     """
     if role is UnitRole.TOOL:
         return default, ""
@@ -91,7 +93,7 @@ def priority_of(text: str, areas: Sequence[str], default: int, role: UnitRole = 
 
 
 def tags_of(text: str) -> list[int]:
-    """Return the priorities that someone wrote at the beginning and the end of the message."""
+    """Return the priorities of the tags at the beginning and the end of a message."""
     text = text.strip()
     first, last = text[:INSPECTED_CHARS].partition("\n")[0], text[-TAG_CHARS:]
     results = (FIRST_TAG.match(first[:TAG_CHARS]), LAST_TAG.search(last))
@@ -104,5 +106,5 @@ def _area_in(text: str, areas: Sequence[str]) -> str:
 
 
 def _names(lowered: str, area: str) -> bool:
-    """Check whether the text names the area in words of its own: "calendars2" does not name "Calendar"."""
+    """Check whether the text holds the area as a whole word: "calendars2" does not name "Calendar"."""
     return area in lowered and bool(re.search(rf"(?<![^\W_]){re.escape(area)}(?![^\W_])", lowered))

@@ -1,5 +1,7 @@
-"""Coverage of a longer text by a shorter one, which must still say:
-identifiers, values, prohibitions, open requests."""
+"""Coverage: whether a shorter text, such as a summary, still says what must not be lost of a longer one.
+
+What must not be lost are identifiers, values, prohibitions and open requests.
+"""
 
 import re
 import unicodedata
@@ -11,21 +13,24 @@ from remediation.text.statements import RoleText, Statement, is_request, stateme
 from remediation.text.words import FUNCTION_WORDS
 
 # Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
-STEM_CHARS = 6  # of a word, so that "restarted" covers "restarts"; 4: LoCoMo -27, BFCL -6, 12: +13, -7
-WORDS_COVERED = 0.6  # of a rule's or request's telling words, from which it counts as said; 0.3: lost +9, 0.9: +1
-STATEMENT_COVERED = 0.75  # of a plain statement's, from which a ledger need not repeat it; 0.4: lost +27, 1: +4
-# Of 36 good summaries of the twelve dialogs all pass, held against the other dialogs 43 %; with half of both 96 % do,
-# with twice as much 9 %, but not all good ones. Lenient, since what a poor one lacks is asked for once.
-LEAST_COVERAGE = 0.12  # of what is required; a summary below it is about something else
-LEAST_KNOWN = 0.4  # of a summary's telling words that stand in the text; below, they come from somewhere else
-# Choices: these summaries have 165 words and more, and half and twice as much of either change 3 % of the others.
-FEWEST_TELLING = 12  # words; fewer may stand in the text by chance
-FEWEST_REQUIRED = 3  # that fewer are missing says nothing about a summary
-REMEMBERED = 8_192  # statements, and values in them: they stay the same from one rewrite to the next
+STEM_CHARS = 6  # of a word that count, so that "restarted" covers "restarts"; 4: LoCoMo -27, BFCL -6, 12: +13, -7
+# The least shares of a statement's telling words that have to occur for it to count as said: of a rule, of a request
+# and of a statement whose values all occur (0.3: lost +9, 0.9: +1), and of any other (0.4: lost +27, 1: +4).
+WORDS_COVERED, STATEMENT_COVERED = 0.6, 0.75
+# When a summary is about its source. All of 36 good summaries of the twelve dialogs pass; held against other dialogs
+# 43 % do. With half of both shares 96 % of the latter pass; with twice as much 9 %, but then some good ones fail. The
+# shares are low, since the model is asked once for what a poor summary lacks.
+LEAST_COVERAGE = 0.12  # of the required values
+LEAST_KNOWN = 0.4  # of the summary's telling words, which have to occur in the source
+# Choices: these summaries have at least 165 words, and half or twice as much of either number changes 3 % of the
+# verdicts on other dialogs.
+FEWEST_TELLING = 12  # words of a summary: fewer may occur in the source by chance
+FEWEST_REQUIRED = 3  # things: that fewer are missing says nothing about a summary
+REMEMBERED = 8_192  # statements and values in them, since one rewrite asks for the same ones as the next
 WORD = re.compile(r"[^\W_]+")
 CJK = re.compile(r"[\u3040-\u30ff\u4e00-\u9fff]")
 SIGNS = re.compile(r"[`*\"'“”„’‘«»,]")
-# Of the agent's sentences, whose figures a summary must repeat.
+# Words of an agent's decisions, failures and results. Of its sentences only those with such a word are required.
 DECIDES = re.compile(
     r"\b(?:decided?|decision|agreed|chose|choose|will use|switch(?:ed)? to|because|cause|turned out|rule[sd]? out"
     r"|fix(?:ed)?|confirmed|owed|remains|blocked|waiting for|next step|until|due|deadline|weil|entschieden|bleibt)\b"
@@ -36,15 +41,15 @@ DECIDES = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Required:
-    """One thing that must still be said: the exact ``values`` of a statement, or its words where ``whole`` is asked."""
+    """One thing that must still be said: the exact ``values`` of a statement and, if ``whole``, most of its words."""
 
     statement: Statement
     values: tuple[str, ...]
-    whole: bool  # a prohibition or a request: its telling words count
+    whole: bool  # whether it is a prohibition or a request
 
 
 class Shown:
-    """A text that may cover what was said, prepared for many questions."""
+    """A text that may cover statements. Its words are looked up once for all statements that it is compared with."""
 
     def __init__(self, text: str) -> None:
         self.text = fold(text)
@@ -62,39 +67,44 @@ class Shown:
         return frozenset(self._joined.split())
 
     def has_value(self, value: str) -> bool:
-        """Check whether the value occurs as a word of its own: 40 does not occur in 140."""
+        """Check whether the value occurs as a whole word or several: 40 does not occur in 140."""
         words = _words_of(value)
         joined = " ".join(words)
         if self._words.issuperset(words) and (len(words) < 2 or f" {joined} " in self._joined):
             return True
-        # Chinese and Japanese are written without spaces between words.
+        # Chinese and Japanese are written without spaces, so that a value may stand within a longer run.
         return len(joined) > 5 and CJK.search(joined) is not None and joined in self.text
 
     def share_of(self, text: str) -> float:
-        """Return which share of the telling words of ``text`` occurs here, from 0 to 1; 1 where it has none."""
+        """Return the share of the telling words of ``text`` that occur here, from 0 to 1; 1 if it has none."""
         stems = stems_of(text)
         return sum(map(self.stems.__contains__, stems)) / len(stems) if stems else 1.0
 
     def lacks(self, required: Required) -> bool:
+        """Check whether this text does not say a required thing."""
         if any(not self.has_value(value) for value in required.values):
             return True
         return required.whole and self.share_of(required.statement.text) < WORDS_COVERED
 
     def says(self, statement: str, values: Sequence[str]) -> bool:
-        """Check whether this text says the statement, with all its exact ``values``, so that a ledger need not."""
+        """Check whether this text says a statement with all its exact ``values``. A ledger need not repeat it then."""
         if any(not self.has_value(value) for value in values):
             return False
         return self.share_of(statement) >= (WORDS_COVERED if values else STATEMENT_COVERED)
 
 
 def fold(text: str) -> str:
+    """Return the text in the form in which texts are compared, without case and without quotation marks."""
     lines = [line if line.isascii() else unicodedata.normalize("NFKC", line) for line in text.splitlines(keepends=True)]
     return SIGNS.sub("", "".join(lines).casefold())
 
 
 @lru_cache(maxsize=REMEMBERED)
 def stems_of(text: str) -> tuple[str, ...]:
-    """Return the stems of the words that tell what a text is about, each once; Chinese and Japanese signs in pairs."""
+    """Return the stems of the telling words of a text, each once. They are all words but function words.
+
+    Chinese and Japanese words are cut into pairs of neighbouring signs.
+    """
     folded = fold(text)
     return tuple(dict.fromkeys(_stems_in(folded, WORD.findall(folded))))
 
@@ -118,8 +128,9 @@ def _stems_in(text: str, words: Iterable[str]) -> list[str]:
 
 
 def required_of(texts: Sequence[RoleText]) -> list[Required]:
-    """Return what must not be lost of what people and the agent said. The agent states many figures: only those
-    of its decisions, failures and results count.
+    """Return the things that a summary of ``texts`` must still say. Output of tools is left out.
+
+    An agent states many figures, so only those of its decisions, failures and results are required.
     """
     return [
         required
@@ -142,7 +153,10 @@ def missing_from(shown: Shown, required: Iterable[Required]) -> list[Required]:
 
 
 def covered_share(shown: Shown, required: Sequence[Required]) -> float:
-    """Return the share of the required values that the text covers, from 0 to 1; 1 where nothing is required."""
+    """Return the share of the required values that the text says, from 0 to 1; 1 if nothing is required.
+
+    Where no required thing has a value, it is the share of the things.
+    """
     values = [value for one in required for value in one.values]
     if not values:
         return 1.0 - len(missing_from(shown, required)) / len(required) if required else 1.0
@@ -150,7 +164,7 @@ def covered_share(shown: Shown, required: Sequence[Required]) -> float:
 
 
 def is_about(summary: str, known: Shown, required: Sequence[Required]) -> bool:
-    """Check whether a summary speaks of ``known``, its source, and neither obeys, refuses nor invents."""
+    """Check whether a summary speaks of ``known``, its source. One that obeys, refuses or invents does not."""
     if len(required) < FEWEST_REQUIRED:
         return known.share_of(summary) >= LEAST_COVERAGE
     return covered_share(Shown(summary), required) >= LEAST_COVERAGE or (

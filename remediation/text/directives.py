@@ -1,9 +1,9 @@
-"""Directives: what a person tells the agent to do or to leave from now on, such as bans, formats and preferences.
+"""Directives: sentences that tell the agent what to do or not to do from now on, such as bans, formats and preferences.
 
-A sentence is one by what it does: it addresses the agent, and it binds work that is still to come. Talk between people
-is full of "never", "don't" and "always" that bind nobody, so a directive begins a sentence or a clause of its own. That
-a directive is missed costs less than that talk becomes a rule: an unmarked sentence is still a person's sentence.
-English, German and Chinese are read, the languages of the pages and of the dialogs that the rules were tried on.
+A directive addresses the agent and binds later work. Talk between people is full of "never", "don't" and "always" that
+bind nobody, so these words count only where they begin a sentence or a clause. In doubt a sentence is no directive: a
+missed one is still kept as a person's sentence, but talk that is taken for a rule misleads the agent. English, German
+and Chinese are read, the languages of the pages and of the dialogs on which the patterns were tried.
 """
 
 import re
@@ -11,9 +11,9 @@ import re
 from dominds.redaction import holds_any
 from remediation.text.reading import asks
 
-# Where a clause of its own may begin, behind a label such as "Constraint:" too.
+# What stands between two clauses, or between a label such as "Constraint:" and its clause.
 _CLAUSE = re.compile(r"(?:[,;:.!(–—]\s*|\s-+\s|\bbut\s)(?:(?:and|but|so|or|also|then|please)\s)*")
-# After "don't" or "never" these tell of the speaker, or are idioms.
+# After "don't" or "never" these words tell something about the speaker or belong to an idiom.
 _IDIOM = (
     r"(?:forget|worry|mind|be|let|get me|hesitate|feel|know|knew|think|thought|believe|see|saw|seen|like|want|need"
     r"|have|had|care|remember|understand|expect|miss|you|they|we|i|even|really|say|give up|quit|lose|ever|in|a|the|is"
@@ -28,7 +28,7 @@ _ANSWERS = (
     r"|timestamps|dates|units|measurements)"
 )
 _SCOPE = r"\b(?:always|all|every|each|only|never|unless|whenever|before|until|from now on|in future|at all times)\b"
-# Of one clause. Who begins with "I", "it" or "this" tells of something and directs nobody.
+# These read one clause. One that begins with "I", "it" or "this" tells something and directs nobody.
 _TELLS = r"(?!(?:i|we|he|she|it|they|there|this|that|which|if|in (?:either|my|some))\b)"
 FORBIDS = re.compile(
     rf"(?:please |also |and |so )*(?:do not|don[’']t|never|avoid|stop|refrain from)\s(?!{_IDIOM}|\w+-)\w"
@@ -55,11 +55,11 @@ GERMAN = re.compile(
 )
 _CHINESE = re.compile(
     "(?<!我)(?<!我们)(?:不要(?!紧(?!贴))|不得(?!不)|不准|不许|不允许|禁止|严禁|切勿|请勿|千万别|绝对不能|任何时候都不能|别直接|别[再动改删用碰]|务必|从现在起|以后都)"
-    # Of things that must be so, what is said of all or to somebody binds; the rest tells.
+    # "必须" (must) binds if it is said of all things or to somebody; otherwise it tells how something is.
     r"|(?:^|[，。；：！,;:!\s]|(?:所有|每|任何)\w{1,12}|你|你们|您|都|均|一律|请)必须"
 )
 _ORDER = re.compile(r"(?:^|[.:!] )STOP \w")  # "###STOP###" ends a recorded dialog
-# What the two long patterns cannot be without. Looking for these takes a tenth of their time.
+# Each match of FORBIDS and of GERMAN holds one of these. To look for them takes a tenth of the patterns' time.
 IN_FORBIDS = (
     *"not n't n’t never avoid stop refrain leave must only forbidden prohibited off-limits".split(),
     *("no ", "hands off", "off limits"),
@@ -68,7 +68,7 @@ IN_GERMAN = (*"niemals keinesfalls keinen verboten untersagt arf ürf bitte fing
 
 
 def is_directive(text: str) -> bool:
-    """Check one sentence of a person's. Who asks or tells directs nobody."""
+    """Check whether a sentence is a directive. A question is none."""
     if asks(text):
         return False
     if ("STOP" in text and _ORDER.search(text)) or (not text.isascii() and _CHINESE.search(text)):

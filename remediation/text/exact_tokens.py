@@ -1,4 +1,7 @@
-"""Tokens that cannot be guessed again, such as addresses, paths, names and numbers, and what each is worth."""
+"""Exact tokens: the parts of a text that nobody could guess again, such as addresses, paths, names and numbers.
+
+Each has a worth, by which sentences that hold it are chosen.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +17,7 @@ MONTH = (
     r"|O[ck]t(?:ober)?|Nov(?:ember)?|De[cz](?:ember)?)"
 )
 THOUSANDS = r",(?=\d{3}(?!\d))"  # the comma in 8,280
-# Shapes of what cannot be guessed again, with their worth. The first that matches at a place counts.
+# The name of each shape, its pattern and its worth. Where several patterns match at a place, the first one counts.
 TOKENS: tuple[tuple[str, str, float], ...] = (
     ("url", r"\b[a-z][a-z0-9+.-]{1,20}://[^\s<>\"'`)\]]+[^\s<>\"'`)\].,;:!?]", 3.0),
     ("email", r"\b[\w.+-]{1,64}@[\w-]{1,64}(?:\.[\w-]{1,64})+\b", 3.0),
@@ -77,17 +80,17 @@ TOKENS: tuple[tuple[str, str, float], ...] = (
     ("full name", r"\b[A-Z][a-z'-]{1,30}(?: [A-Z][a-z'-]{1,30}){1,4}\b", 2.0),
     ("name", r"(?<=[a-z,;:] )[A-Z][\w'-]{0,30}(?: [A-Z][\w'-]{0,30}){0,4}", 1.2),
 )
-# Plain words, spaces, signs and the rests of words, where no shape begins, are stepped over together: trying every
-# shape at each of their characters was most of the work. The rest of a word is what follows its first letter, and a run
-# of words ends where a sign shows that none of them is the beginning of more.
+# Text in which no shape begins: plain words, spaces, signs, and what follows the first letter of a word. One match
+# steps over all of it, since trying each shape at each character was most of the work. A run of plain words ends
+# before a sign such as "=" or "/", since its last word may begin a shape.
 PLAIN = (
     r"(?>(?:(?<=\w)\w+|[a-z\s,;:()\[\]{}<>!?|*—]+(?:(?<=[a-z])['’-](?=[a-z])[a-z\s,;:()\[\]{}<>!?|*—]+)*"
     r"(?:(?<=[\s,;:()\[\]{}<>!?|*—])(?![=@/\\])|(?=[.,;:)]*$))|\.(?=\s|$))+)"
     r"|^[A-Z][a-z]*(?:['’][a-z]+)?[,;:)]? (?=[a-z])"
 )
-# A sentence begins behind who says it, as in "Jon: Agreed!": its first word is no name for its capital.
+# The speaker and the first word of a sentence, as in "Jon: Agreed!". The capital letter does not make that word a name.
 FIRST_WORD = r"^[A-Z][\w'-]{0,30}: [A-Z][\w'’-]{0,30}(?=[,!?]| [a-z])"
-# Bytes of a key, a certificate or a file, which say nothing without all others: `81:02:76:3c:...`, `0000 4d5a 9000`.
+# Bytes of a key, a certificate or a file: `81:02:76:3c:...`, `0000 4d5a 9000`. A few of them say nothing.
 DUMP = (
     r"\b(?=[\d: ]*[a-fA-F])(?:(?:[\da-fA-F]{2}:){7,}(?:[\da-fA-F]{2}\b)?|(?:[\da-fA-F]{2} ){7,}(?:[\da-fA-F]{2}\b)?"
     r"|(?:[\da-fA-F]{4} ){4,}(?:[\da-fA-F]{4}\b)?)"
@@ -101,33 +104,33 @@ TOKEN = re.compile(
     )
 )
 WORTH = {f"k{place}": worth for place, (_, _, worth) in enumerate(TOKENS)}
-# Identifiers, values and quantities.
+# The keys of identifiers, values and quantities.
 EXACT = frozenset(
     f"k{place}" for place, (name, _, _) in enumerate(TOKENS) if name not in ("quoted", "flag", "full name", "name")
 )
 
 NAMES = {f"k{place}": name for place, (name, _, _) in enumerate(TOKENS)}
 
-ASSIGNED = frozenset({"setting", "assignment", "pair"})  # shapes that name their value
+ASSIGNED = frozenset({"setting", "assignment", "pair"})  # shapes that hold a name and its value
 
-REMEMBERED = 8_192  # sentences whose tokens a process remembers: they stay from one rewrite to the next
+REMEMBERED = 8_192  # sentences whose tokens a process remembers for the next rewrite
 DIGITS = re.compile(r"\d+")
 SHARES = [0.5**place for place in range(8)]  # of its worth that each token adds, the best first
-INSIDE = " .,;:"  # signs that belong to a token only within it
+INSIDE = " .,;:"  # signs that belong to a token only if more of it follows
 
 
 class Tokens(NamedTuple):
-    """Tokens of a text. ``worths`` has each in lower case with its shape and its worth, in order."""
+    """The exact tokens of a text, in their order."""
 
-    shape: str  # of the text
-    worths: tuple[tuple[str, str, float], ...]
-    exact: tuple[str, ...]  # identifiers, values and quantities as written, without those that lie inside others
-    places: tuple[tuple[str, int, int], ...]  # the names of all their shapes, each with its beginning and end
+    shape: str  # of the whole text, as ``shape_of`` returns it
+    worths: tuple[tuple[str, str, float], ...]  # each token in lower case, its shape without numbers, and its worth
+    exact: tuple[str, ...]  # identifiers, values and quantities as they are written
+    places: tuple[tuple[str, int, int], ...]  # the name of each token's shape, with its beginning and end in the text
 
 
 @lru_cache(maxsize=REMEMBERED)
 def tokens_in(text: str) -> Tokens:
-    """Find all tokens of a sentence in one pass over it, since that pass is most of the work."""
+    """Return all tokens of a sentence."""
     found = [(text[start:end], key, start, end) for key, start, end in places_of_tokens(text)]
     folded = [(token.strip().lower(), WORTH[key]) for token, key, *_ in found]
     return Tokens(
@@ -139,19 +142,23 @@ def tokens_in(text: str) -> Tokens:
 
 
 def places_of_tokens(text: str) -> Iterator[tuple[str, int, int]]:
-    """Yield the key of each token with its beginning and end. Scripts that use no blanks are read as blanks: a value
-    begins and ends beside them.
+    """Yield the key in ``TOKEN`` of each token, with its beginning and end.
+
+    Scripts that are written without blanks are read as blanks, so that a value can begin and end beside them.
     """
     spaced = text if text.isascii() else WIDE.sub(lambda run: " " * len(run[0]), text)
     return ((str(match.lastgroup), *match.span()) for match in TOKEN.finditer(spaced) if match.lastgroup != "plain")
 
 
 def worth_of_values(values: Sequence[tuple[str, str, float]], alike: Mapping[str, int]) -> float:
-    """Add up what tokens are worth: the best whole, each further one half, and one of many alike less."""
+    """Add up the worth of tokens: the best counts whole, each further one half as much as the one before.
+
+    ``alike`` is the number of tokens with a shape in all texts: a token that resembles many others is worth less.
+    """
     worths = sorted([worth * alike.get(shape, 1) ** -0.5 for _, shape, worth in values], reverse=True)
     return float(sum(map(mul, worths, SHARES)))
 
 
 def shape_of(text: str) -> str:
-    """Return the text without its numbers. Lines of a log that differ only in numbers have the same shape."""
+    """Return the text with each number replaced by 0, so that lines of a log that differ only in numbers are alike."""
     return DIGITS.sub("0", text)

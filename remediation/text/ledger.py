@@ -1,7 +1,7 @@
-"""The key-fact ledger: what a rewrite removes and must not be lost, in few words.
+"""The key-fact ledger: facts of the text that a rewrite removes, each on one short line.
 
-A fact is one short line; rules begin with ``Rule: ``. People's words lead, and rules are only what they or system
-prompts said. What tools printed states nothing here, but for the values in it: last, and as the caller lists them.
+Rules begin with ``Rule: ``; only people and system prompts can state one. Sentences that tools printed are no facts.
+The values in their results are listed last, as the caller writes them.
 """
 
 import re
@@ -20,26 +20,30 @@ from remediation.text.words import columns
 
 Count = Callable[[str], int]  # tokens of a text
 
-# Behind each line: when it was said, and by whom. No text says so itself.
+# The end of each line: the turn of a fact and its speaker. Foreign text cannot imitate it, since it is disarmed.
 SAID_AT = re.compile(r" \[(\d{1,9}) (person|agent|instructions)\]$")
 FROM_TOOL = re.compile(r" \[(\d{1,9}) tool\]$")
 # Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
-# Below, a line is not worth its room: one of many like it. 0: lost -2, tau-bench -3, 1.2: lost +9.
-LEAST_WORTH = 0.6
-# Columns of a person's sentence without a name or value, by reading ledgers: "Yes, please go on with the change."
+LEAST_WORTH = 0.6  # of a fact, which many similar lines fall below; 0: lost -2, tau-bench -3, 1.2: lost +9
+# The least columns of a person's sentence without a name or value, chosen by reading ledgers. A shorter one says as
+# little as "Yes, please go on with the change."
 SHORTEST_PLAIN = 40
-# Shapes of what stands in capitals. Alone they make a heading or advice of the agent's sentence, and no fact.
+# Shapes of words in capitals. An agent's sentence whose only tokens they are is a heading or advice, and no fact.
 NAMES_ONLY = frozenset(("name", "full name"))
-LABEL_END = re.compile(r":[*_`]*\s")  # of an entry in a list
-FIELD = re.compile(r"`[^`]+`: ")  # before what it is for, where nothing says which value it has
-CANDIDATES = 6  # times the lines that may fit are priced exactly, a bound on work; 1: BFCL -1, LoCoMo +1, 12: nothing
+LABEL_END = re.compile(r":[*_`]*\s")  # the end of the label of an entry in a list
+FIELD = re.compile(r"`[^`]+`: ")  # the beginning of a line that describes a field or an option
+CANDIDATES = 6  # times as many lines as may fit are priced, a bound on the work; 1: BFCL -1, LoCoMo +1, 12: nothing
 MOST_LISTED = 400  # tokens of the values of one result; 200: lost +6, 800: nothing
-# Tokens of the values of a result; with less room for each, the oldest go. 20: lost +1, 80: lost +12, tau-bench -2.
+# The least room for a result, in tokens; where there is less for each, the oldest results are left out. 20: lost +1,
+# 80: lost +12, tau-bench -2.
 LEAST_LISTED = 40
 
 
 class Result(NamedTuple):
-    """The result of a tool. ``call`` is its name with its arguments; ``values`` lists what fits into so many tokens."""
+    """The result of a tool.
+
+    ``call`` is the tool's name with its arguments. ``values`` takes a number of tokens and lists the values that fit.
+    """
 
     turn: int
     call: str
@@ -53,7 +57,7 @@ def key_facts(
     earlier: Sequence[str] = (),
     is_in_sight: Callable[[str, Sequence[str]], bool] = lambda fact, values: False,
 ) -> tuple[str, ...]:
-    """Return the facts of removed ``texts`` that fit and still hold, as ``facts_of`` does."""
+    """Return the facts of removed texts, as ``facts_of`` does for statements."""
     statements = (*lines_read_back(earlier), *statements_of([text for text in texts if text[0] != "tool"]))
     return facts_of(mark_superseded(statements), budget_tokens, count, earlier, is_in_sight)
 
@@ -67,11 +71,12 @@ def facts_of(
     results: Sequence[Result] = (),
     for_values: int = 0,
 ) -> tuple[str, ...]:
-    """Return the facts of removed statements that fit, as lines for ``render_ledger``: rules first, in the order said.
+    """Return the facts of removed statements as lines for ``render_ledger``: rules first, then the others in order.
 
-    The rendered ledger takes at most ``budget_tokens`` by ``count``. ``earlier`` are the lines of the ledger before,
-    whose statements are among the removed. What ``is_in_sight`` elsewhere, by its words and exact tokens, is left out,
-    and so is what no longer holds. The values of ``results`` come last, and may take ``for_values`` tokens beside.
+    The rendered ledger takes at most ``budget_tokens``. ``earlier`` are the lines of the ledger before; their
+    statements are among the removed ones. A fact is left out if it no longer holds or if ``is_in_sight``, which gets
+    its words and its exact tokens, finds it elsewhere in the view. The values of ``results`` come last. They may take
+    what is left and ``for_values`` tokens more.
     """
     labels = Counter(map(_label_of, removed))
     facts = [
@@ -93,7 +98,7 @@ def facts_of(
 
 
 def lines_read_back(ledger: Sequence[str]) -> list[Statement]:
-    """Read the lines of a ledger as statements, but for values of results. Their ``source`` is negative."""
+    """Return the facts among the lines of a ledger as statements. Their ``source`` is negative."""
     lines = [line for line in ledger if not FROM_TOOL.search(line)]
     shapes = [shape_of(_words_of(line)) for line in lines]
     alike = Counter(shapes)
@@ -101,8 +106,9 @@ def lines_read_back(ledger: Sequence[str]) -> list[Statement]:
 
 
 def _read_back(line: str, order: int, alike: int) -> Statement:
-    """Read a line of an earlier ledger as a statement of its time. It is worth less where many lines are
-    ``alike``: otherwise a new line of the same shape would never enter.
+    """Return a line of an earlier ledger as a statement of its turn.
+
+    It is worth less the more lines are ``alike``: otherwise a new line of the same shape would never enter.
     """
     said = SAID_AT.search(line)
     role = ROLES[said[2]] if said else "assistant"
@@ -112,7 +118,7 @@ def _read_back(line: str, order: int, alike: int) -> Statement:
 
 
 def _label_of(statement: Statement) -> tuple[int, str]:
-    """Return the label of a list's entry, with the text it stands in; of another statement all its words.
+    """Return the place of a statement's text, and the label if it is an entry of a list, else all its words.
 
     Entries with one label, such as "Price: $121" and "Price: $152", do not say what they are the prices of.
     """
@@ -120,19 +126,20 @@ def _label_of(statement: Statement) -> tuple[int, str]:
 
 
 def _asks(statement: Statement) -> bool:
-    """Check for a question, whose answer tells more, unless a person's names something that is to be done."""
+    """Check for a question, whose answer tells more than it does. A person's request for work counts as none."""
     is_order = statement.role == "user" and statement.tokens.worths and is_request(statement.text)
     return asks(statement.bare) and not is_order
 
 
 def _is_of_the_moment(statement: Statement) -> bool:
-    """Check for what says nothing away from where it was said: a person's thanks or consent, and what the agent tells
-    a person to do next. Lines of an earlier ledger were judged before.
+    """Check for a sentence that says nothing away from its place, such as thanks, consent, or an agent's instructions.
+
+    Lines of an earlier ledger were judged when they entered it.
     """
     if statement.source < 0:
         return False
     if statement.bare[:1] == "[" and statement.bare[-1:] == "]":
-        return True  # a date above a message, or what is done beside speaking
+        return True  # a date above a message, or a gesture
     if statement.role == "assistant":
         has_names_only = all(shape in NAMES_ONLY for shape, *_ in statement.tokens.places)
         describes = not statement.tokens.exact and FIELD.match(statement.bare)
@@ -143,12 +150,12 @@ def _is_of_the_moment(statement: Statement) -> bool:
 
 
 def _words_of(line: str) -> str:
-    """Return a line without what the ledger adds to it."""
+    """Return a line without the marks of the ledger."""
     return SAID_AT.sub("", line).removeprefix(RULE)
 
 
 def render_ledger(facts: Sequence[str]) -> str:
-    """Write the block that stands after the summary; empty without facts."""
+    """Return the text that stands behind the summary; empty without facts."""
     return "\n".join((HEADING, *(f"- {fact}" for fact in facts))) if facts else ""
 
 
@@ -158,7 +165,10 @@ def _line_of(statement: Statement) -> str:
 
 
 def _fitting(facts: Sequence[Statement], budget_tokens: int, count: Count) -> list[str]:
-    """Choose the best lines within the budget: rules and corrections, then what is worth most for its tokens."""
+    """Return the lines of the facts that fit, with rules at the top.
+
+    Rules and corrections are chosen before others, and then what is worth most for its tokens.
+    """
     lines = {_line_of(fact): fact for fact in facts}
 
     def rank(line: str) -> tuple[bool, float, int]:
@@ -172,13 +182,15 @@ def _fitting(facts: Sequence[Statement], budget_tokens: int, count: Count) -> li
 
 
 def _fit_values(lines: Sequence[str], results: Sequence[Result], room: int, count: Count) -> list[str]:
-    """List the values of results, each in its share of the room: small ones leave theirs to the large ones. Of the
-    results of the same call the newest is listed. ``lines`` are those of an earlier ledger.
+    """Return a line for each result whose values fit. Small results leave the rest of their share to large ones.
+
+    Of several results of the same call the newest is listed. ``lines`` are those of an earlier ledger.
     """
     newest: dict[str, tuple[int, Result]] = {}
     for result in (*(_result_of(line, count) for line in lines), *results):
         if size := count(result.values(MOST_LISTED)):
-            call = f"{result.call}{result.turn}" if result.call.endswith("()") else result.call  # unknown arguments
+            # Without its arguments a call cannot be told from others of the same tool.
+            call = f"{result.call}{result.turn}" if result.call.endswith("()") else result.call
             newest.pop(call, None)
             newest[call] = size, result
     chosen = list(newest)[-max(1, room // LEAST_LISTED) :]
@@ -194,7 +206,7 @@ def _fit_values(lines: Sequence[str], results: Sequence[Result], room: int, coun
 
 
 def _result_of(line: str, count: Count) -> Result:
-    """Read back a line of values."""
+    """Return the result of which an earlier ledger lists values. No others of it are known."""
     said = FROM_TOOL.search(line)
     call, _, values = FROM_TOOL.sub("", line).partition("): ")
 

@@ -1,6 +1,7 @@
-"""What a tool's result says in few words: its values, each with the name that its row gives it.
+"""A listing of the values in a tool's result, each behind the name that its row gives it.
 
-`flight_number HAT069, date 2024-05-20; HAT083, 2024-05-21`: a name that follows the same one as before is left out.
+`flight_number HAT069, date 2024-05-20; HAT083, 2024-05-21`: rows end with a semicolon, and a name is left out where it
+follows the same name as before.
 """
 
 import re
@@ -15,32 +16,35 @@ from remediation.text.reading import MARK, without_routine
 from remediation.text.secret_masking import redact
 
 INSPECTED_CHARS = 20_000  # of a result
-VALUE_CHARS = 4, 80  # of a value at least and at most
-NAME_CHARS = 32  # of what stands before a value in its row: "scheduled_departure_time_est" has 28
+VALUE_CHARS = 4, 80  # the least and the greatest length of a value
+NAME_CHARS = 32  # the greatest length of a name: "scheduled_departure_time_est" has 28
 ROW_END = re.compile(r"\n|(?<=\})\s*,")
 KEY_END = re.compile(r'"\s*:\s*')  # of JSON
 ARGUMENT = re.compile(r'"\s*:\s*(?:"((?:[^"\\]|\\.)+)|(-?\d[\d.]*))')  # of JSON
-ARGUMENTS_CHARS = 80  # of the arguments of a call, that stand beside its values
-NAMED = "\x1f "  # put in its place: what stands before it is a name, whatever it looks like
+ARGUMENTS_CHARS = 80  # the greatest length of the arguments that are shown of a call
+NAMED = "\x1f "  # stands for KEY_END: the word before it is a name, even if it looks like a value
 RULED = re.compile(r"[\s|+:-]*--[\s|+:-]*")  # the line below the names of a table's columns
-JOINTS = " \t\x1f:=-'([{"  # between a name and its value
+JOINTS = " \t\x1f:=-'([{"  # signs between a name and its value
 PARTS = re.compile(r"[,;{}\[\]|()<>\"\x1f]+")
-SAYS = re.compile(r"(?<![:\w])[^\W\d_]{2}")  # a word
-LINE = re.compile(r":\d+\b")  # behind a path, as search tools and compilers print it
-REMEMBERED = 64  # results, which one rewrite looks through several times
+SAYS = re.compile(r"(?<![:\w])[^\W\d_]{2}")  # the beginning of a word, without which a name says nothing
+LINE = re.compile(r":\d+\b")  # the number of a line behind a path, as search tools and compilers print it
+REMEMBERED = 64  # results, since one rewrite reads each of them several times
 PLACES = frozenset({"path", "windows path", "url", "email"})
-SWITCH = re.compile(r"[=:]\s?(?:true|false|on|off|yes|no)$")  # the one value without a digit that nobody guesses
+SWITCH = re.compile(r"[=:]\s?(?:true|false|on|off|yes|no)$")  # a value without a digit that is listed nevertheless
 
 
 class _Value(NamedTuple):
+    """A value with the number of its row and the name before it, which may be empty."""
+
     row: int
     name: str
     text: str
 
 
 def listing(text: str, room: int, count: Callable[[str], int], known: Shown | None = None) -> str:
-    """Return the values of a result's rows in their order, as far as they fit into ``room`` tokens. A row of which all
-    is ``known`` elsewhere is left out.
+    """Return the values of a result's rows in their order, as far as they fit into ``room`` tokens.
+
+    A row whose values are all ``known`` is left out.
     """
     values = _values_of(text[:INSPECTED_CHARS])
     new_rows = {value.row for value in values if known is None or not known.has_value(value.text)}
@@ -54,7 +58,7 @@ def listing(text: str, room: int, count: Callable[[str], int], known: Shown | No
 
 
 def _entries(values: Iterable[_Value]) -> Iterator[tuple[_Value, str]]:
-    """Write each value behind its name, unless the name follows the one that it followed before."""
+    """Yield each value with its text in the listing."""
     follows: dict[str, str] = {}
     last = ""
     for value in values:
@@ -66,7 +70,7 @@ def _entries(values: Iterable[_Value]) -> Iterator[tuple[_Value, str]]:
 
 @lru_cache(maxsize=REMEMBERED)
 def _values_of(text: str) -> tuple[_Value, ...]:
-    """Return each value once, with its first name."""
+    """Return each value of a result once, with the name that it has first."""
     values: dict[str, _Value] = {}
     for value in _read_values(text):
         values.setdefault(value.text, value)
@@ -74,13 +78,14 @@ def _values_of(text: str) -> tuple[_Value, ...]:
 
 
 def _read_values(text: str) -> Iterator[_Value]:
-    """Yield what cannot be guessed again. Its name is that of its column in a table, else what stands before it in its
-    row, since the value before it.
+    """Yield the values of a result.
+
+    The name of a value is the heading of its column in a table; otherwise the text between the value before and it.
     """
     columns: list[str] = []
-    above = rest = ""  # the line before, and what of it stands behind its last value
+    above = rest = ""  # the line before, and the part of it behind its last value
     for number, line in enumerate(ROW_END.split(KEY_END.sub(NAMED, redact(text)).replace('"', " "))):
-        if MARK.match(line.strip()):  # the runtime's own: what was cut, and how much is left out
+        if MARK.match(line.strip()):  # a notice of the runtime holds no values of the result
             continue
         if RULED.fullmatch(line):
             columns = [" ".join(name.split()) for name in above.strip(" |").split("|")]
@@ -104,6 +109,7 @@ def _read_values(text: str) -> Iterator[_Value]:
 
 
 def _is_telling(value: str, shape: str) -> bool:
+    """Check whether a value is worth a place: neither short nor long, and a place, a number or a switch."""
     least, most = VALUE_CHARS
     if not least <= len(value) <= most:
         return False
@@ -111,13 +117,14 @@ def _is_telling(value: str, shape: str) -> bool:
 
 
 def _name_in(before: str) -> str:
+    """Return the name at the end of the text before a value, or an empty text."""
     name = " ".join(PARTS.split(before.rstrip(JOINTS))[-1].split()).lstrip(" *#+:.@/'-")
     name = name if len(name) <= NAME_CHARS else name[-NAME_CHARS:].partition(" ")[2]
     return name if SAYS.search(name) else ""
 
 
 def arguments_in_short(arguments: str) -> str:
-    """Return the short texts and numbers among a call's arguments, as far as they fit."""
+    """Return the texts and numbers among a call's arguments that fit, separated by commas. The arguments are JSON."""
     chosen: list[str] = []
     room = ARGUMENTS_CHARS
     for text, number in ARGUMENT.findall(redact(arguments[:INSPECTED_CHARS])):

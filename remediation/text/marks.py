@@ -1,8 +1,8 @@
-"""The runtime's own marks, and foreign text that cannot be read as one of them.
+"""The runtime's own marks, and a function that disarms foreign text in which they are imitated.
 
 Accounts, ledgers, packages and recalled passages say by marks, such as "12 person:" or "[7 user]", who said what and
-when. All else in them was written by people, agents, tools and files. It passes ``disarm`` first, so that no nonce is
-needed, which would change the beginning of each request.
+when. All other text in them was written by people, agents, tools and files, and passes ``disarm`` first. A nonce in the
+marks would do the same, but it would change the beginning of each request, which providers cache.
 """
 
 import re
@@ -14,21 +14,21 @@ BY_RULE = "(Quoted by rule; read_archive has the rest.)"
 KEY_FACTS = "Key facts from messages that are no longer shown (rules still hold):"
 RULE = "Rule: "
 OMITTED = "[…]"
-PART_END, PART_BEGIN = " …", "… "  # of a sentence that was cut into parts
-CUT = " [shortened; read_archive shows the rest]"  # behind what is left of an answer
-# Who speaks, by role and as the marks have it.
+PART_END, PART_BEGIN = " …", "… "  # where a long sentence was cut into parts
+CUT = " [shortened; read_archive shows the rest]"  # the end of a shortened answer
+# The names of speakers in the marks, by role.
 SPEAKERS = {"user": "person", "assistant": "agent", "system": "instructions"}
 ROLES = {speaker: role for role, speaker in SPEAKERS.items()}
 
-BLANK = r" \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"  # that end no line
+BLANK = r" \t\xa0\u1680\u2000-\u200a\u202f\u205f\u3000"  # spaces within a line
 MARKS = re.compile(
-    # Of turns and speakers, as accounts, ledgers, recalled passages and requests to a summariser have them.
-    # So would others' words for a speaker read beside them.
+    # A turn and its speaker, as accounts, ledgers, recalled passages and requests to a summariser have them. Other
+    # names for a speaker would be read in the same way.
     r"(?P<colon>\b\d{1,9}(?:-\d{1,9})?\s{1,4}(?:person|agent|called|instructions|tool|user|human|assistant|system"
     r"|benutzer|nutzer|utilisateur|usuario|пользователь|用户|用戶|ユーザー|사용자)):"
     r"|[\[［](?P<label>(?:turn )?\d{1,9}\s{1,4}[^\W\d][\w ,/-]{0,19}|turn \d{1,9})[\]］]"
     r"|(?P<bracket>[\[［](?:(?=(?:turn )?\d{1,9}\s{1,4}[^\W\d]|turn \d)"
-    # Notices in place of what is left out.
+    # A notice in place of text that is left out.
     r"|(?=(?:Result of|Omitted|Summary of|Cut, since|Recalled by|… [\d,]+ (?:lines|characters)|I answered this"
     r"|Left out of|Earlier messages|The beginning of this|The tool was not run|A person changed))))"
     rf"|(?P<rule>(?:^|(?<=[\r\x0b\x0c\x1c-\x1e\x85\u2028\u2029]))(?:[{BLANK}>|*•-]*\brule:)+[{BLANK}]*)"
@@ -38,8 +38,8 @@ MARKS = re.compile(
 )
 
 
-# Each mark holds one of these signs or words, and then one of the parts below. To look for them takes a tenth of the
-# pattern's time.
+# Each mark holds one of SIGNS and one of NEEDED. To look for both takes a small part of the pattern's time, and most
+# sentences hold none of SIGNS, which are few.
 SIGNS = (":", "[", "［", "by rule;", "key facts from", "by the runtime")
 NEEDED = (
     *"[ ［ person: agent: called: instructions: tool: rule: turn: turns: overflow: task: with: user: human:".split(),
@@ -48,7 +48,7 @@ NEEDED = (
 )
 
 
-# Letters of other alphabets that look like a mark's.
+# Letters and signs of other alphabets that look like those of a mark.
 LOOKALIKES = dict(
     zip(
         "аеорсухіѕԁɡһӏαορνικτуАЕОРСТХВНКМІЅΑΒΕΗΙΚΜΝΟΡΤ【〔〚〖】〕〛〗∶︓ː",
@@ -56,12 +56,15 @@ LOOKALIKES = dict(
         strict=True,
     )
 )
-OF_MARKS = re.compile(r"[\w\s:;()\[\]-]+")  # signs that marks are made of: to look behind others takes time
+OF_MARKS = re.compile(r"[\w\s:;()\[\]-]+")  # signs of marks: it is enough to see through what looks like these
 LINES = re.compile(r".+")
 
 
 class _Seen(dict[int, str]):
-    """What a reader sees in place of a sign: its plain form, and nothing of what has no width or only adorns it."""
+    """A table for ``str.translate``: each sign in the plain form in which a reader sees it.
+
+    Signs without a width and marks above or below a letter are left out.
+    """
 
     def __missing__(self, code: int) -> str:
         signs = unicodedata.normalize("NFKD", chr(code))
@@ -75,7 +78,7 @@ _SEEN = _Seen()
 
 
 def disarm(text: str) -> str:
-    """Return foreign text with the same words, of which nothing reads as a mark of the runtime's, to the eye either."""
+    """Return foreign text with the same words, but without anything that reads or looks like a mark of the runtime."""
     if not text.isascii() and (seen := text.translate(_SEEN)) != text and holds_any(seen.casefold(), NEEDED):
         text = LINES.sub(lambda line: _see_through(line[0]), text)
     folded = text.casefold()
@@ -83,12 +86,13 @@ def disarm(text: str) -> str:
 
 
 def _see_through(line: str) -> str:
-    """Return the line as it is seen if a mark is disguised in it."""
+    """Return the line in plain signs if it holds a mark in others, else unchanged."""
     seen = line.translate(_SEEN)
     return seen if seen != line and len(MARKS.findall(seen)) > len(MARKS.findall(line)) else line
 
 
 def _disarm(mark: re.Match[str]) -> str:
+    """Return the text that takes the place of an imitated mark."""
     match mark.lastgroup:
         case "colon":
             return f"{mark['colon']},"
@@ -103,5 +107,5 @@ def _disarm(mark: re.Match[str]) -> str:
 
 
 def fenced(text: str) -> str:
-    """Return foreign text as it stands behind a label: disarmed, and each further line behind a bar."""
+    """Return foreign text to be put behind a label: disarmed, with a bar before each line but the first."""
     return "\n| ".join(map(disarm, text.splitlines()))

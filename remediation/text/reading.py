@@ -1,7 +1,7 @@
-"""Messages read as what they are: blocks with a speaker and a kind, and the sentences of those that say something.
+"""The reader of messages, which divides a text into blocks and returns the sentences of those that say something.
 
-Everything that judges text reads blocks. A printed program, a listing of files, the furniture of a mail and the
-runtime's own marks state nothing; what somebody quotes is told as quoted. One pass over the lines, linear in the text.
+A block is a run of lines of one kind and one speaker. Programs, headings and the runtime's own marks say nothing. What
+somebody quotes is told as quoted. The reader passes over the lines once, and its work is linear in the text.
 """
 
 import re
@@ -15,22 +15,23 @@ from remediation.text.marks import PART_BEGIN, PART_END, disarm
 from remediation.text.secret_masking import redact
 from remediation.text.words import WIDE, columns
 
-LONGEST_STATEMENT = 400  # characters; what is longer than this and the marks about it is cut at a blank
-MARK_CHARS = 120
-MOST_CHARS = 120_000  # that are read of one text: its beginning and its end
-HYPHENS = frozenset(("", "\xad", "\u2010"))  # at the end of a line, none of the word's own
-WRAPPED_COLUMNS = 50  # of the widest line of what was wrapped: mails are wrapped at 60 to 80
+# A sentence of more characters than both together is cut into parts of at most the first, at blanks. The second leaves
+# room for the marks that the runtime adds to a sentence.
+LONGEST_STATEMENT, MARK_CHARS = 400, 120
+MOST_CHARS = 120_000  # of a text that are read, a half at its beginning and a half at its end
+HYPHENS = frozenset(("", "\xad", "\u2010"))  # signs at the end of a line that belong to the break, not to the word
+WRAPPED_COLUMNS = 50  # the least width of a wrapped paragraph: mails are wrapped at 60 to 80
 
 
 class Kind(StrEnum):
     """The kind of a line of a message."""
 
     PROSE = "prose"
-    PRINTED = "printed"  # by a program, and pasted: lines are no sentences
-    SILENT = "silent"  # code, headings, the runtime's own marks, who wrote what is quoted, and where a file begins
+    PRINTED = "printed"  # pasted output of a program, where each line stands for itself
+    SILENT = "silent"  # says nothing: code, headings, marks of the runtime, the name above a quote, the frame of a file
 
 
-ATTACHED = re.compile(r'<file name="([^"]{1,120})">$')  # from here to its end a message is what files say
+ATTACHED = re.compile(r'<file name="([^"]{1,120})">$')  # the first line of an attached file; only files follow
 FENCES = ("```", "~~~")
 QUOTE = re.compile(r"\s{0,3}>(?!>>|=)\s?")
 MARK = re.compile(
@@ -43,27 +44,30 @@ WROTE = re.compile(
     r"|escribió)\s?:$"
 )
 NUMBERED = re.compile(r"\s{0,8}(\d{1,6})(?:\t|[:→|-] ?| \| ?|  )(.*)")
-# How a line begins or stands that people do not write: indented, in columns, with a sign or a clock, without a blank.
+# Forms of lines that programs print and people do not write: indented, in columns, with a sign or a clock at the
+# beginning, or without any blank.
 PRINTED = re.compile(
     r"\s+(?![-*•+] |\d{1,3}[.)] )\S|[-+#;](?=\S)|[<|$%=~^{}\\]|@@|//|/\*|\[?\d{4}-\d\d-\d\d[T ]\d\d:\d\d"
     r"|\[?\d\d:\d\d:\d\d\b|.*[^\s.!?:;,。] {2,}\S|.*\S\t|[!-~]{12,}$|\w+ \"[^\"]*\"$"
 )
-LINE_CHARS = 200  # of a line, by which its form is judged
-FEWEST_PRINTED = 3  # such lines, and half of a paragraph, that make it a paste
+LINE_CHARS = 200  # of a line that decide about its form
+FEWEST_PRINTED = 3  # lines of such a form that make a paragraph a paste, if they are half of its lines as well
+# The mark or the number before an entry of a list.
 BULLET = re.compile(
     rf"(?:[-*#\u2010-\u2015\u2022-\u2043\u25a0-\u27bf]+|\d{{1,3}}(?:\.\d{{1,3}}){{0,4}}\\?[.)])\s+"
     rf"|\d{{1,3}}[.、．](?={WIDE.pattern})"
 )
-# Above a part of an answer. What a person puts above a message is its title, and says what it is about.
+# A heading in an answer. In a person's message such a line says what the message is about, and is a sentence.
 HEADING = re.compile(r"#{1,6}\s|(?:\d{1,3}\\?[.)]\s+)?\*\*[^*]*[^*.!?:;。！？；]\*\*$")
-# "Anna: > quoted", where a name was put before a message.
+# The name before a message that begins with a quote: "Anna: > quoted".
 LABELLED_QUOTE = re.compile(r"[A-Z][\w.-]{0,30}: (?=> ?(?:\d{1,3}\\?\. )?[^\W\d]|> ?>)")
-LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, over which patterns would take quadratic time
-# It begins with a class of signs, which are looked for without trying the rest at each place.
+LONG_WORD = re.compile(r"([!-~]{60})[!-~]{140,}")  # encoded data, for which some patterns take quadratic time
+# It begins with a class of signs, so that the rest is only tried where one of them stands.
 SENTENCE_END = re.compile(
     r"[.!?;。！？；](?:(?<=[。！？；])[”’」』）]*|[\"'”’)\]]{0,2}(?=\s+(?:[\"'“(\[„]?[^\W_]|[`*-])))"
 )
-LONGEST_SHORT = 12  # characters of what ends with a full stop and ends no sentence
+LONGEST_SHORT = 12  # characters at the end of a text in which NO_END is looked for
+# An abbreviation, a number of a list or an initial, whose full stop ends no sentence.
 NO_END = re.compile(
     r"(?:\b(?:e\.g|i\.e|z\.B|d\.h|u\.a|a\.m|p\.m|et al|bzw|ca|cf|etc|est|vs|approx|resp|incl|excl|no|nr|dr|mr|mrs|ms"
     r"|prof|jr|sr|st|sec|fig|vol"
@@ -71,15 +75,15 @@ NO_END = re.compile(
     re.I,
 )
 
-# The beginning of a log line that reports nothing unusual, that of a file in a listing (rights, links, owner), and how
-# long something took: they would crowd out the facts.
+# The beginning of a log line that reports nothing unusual, or of a line in a listing of files (rights, links, owner),
+# and how long something took. Facts need the room.
 ROUTINE = re.compile(
     r"[-dlbcps](?:[r-][w-][xsStT-]){3}[.+@]?\s+\d+\s+\S+\s+\S+\s+|"
     r"\[?(?:\d{4}-\d\d-\d\d[T ]?)?(?:\d\d:\d\d(?::\d\d)?[.,\d]{0,10}Z?\]?)? ?\[?(?:TRACE|DEBUG|INFO)\b\]?:? ?"
 )
 DURATION = re.compile(r"(?:\bin )?\b\d{1,12}(?:\.\d{1,6})? ?(?:ns|us|µs|ms|s|sec|seconds)\b")
 
-# Where a line of a program gives itself away. Words that prose begins with as well ask for more signs of a program.
+# The form of a line of a program. After a word with which prose may begin as well, more signs of a program are needed.
 CODE = re.compile(
     r"(?:async def|def|class|fn|func|function|impl|struct|interface|enum|namespace|typedef)\s+[\w<]"
     r"|(?:except|catch|elif|else|try|finally|do|switch|case|if|for|while|with|match|unless)\b[^.?!]*[:{]$"
@@ -95,12 +99,15 @@ CODE = re.compile(
     r"|f?[\"'].*[\"'](?:,|:|\s*%|\.format\()|self\.\w+|\"\"\"|'''|[}\])]+,?$"
 )
 CODE_ENDS = ("{", "}", ";", "):", "=>", "&&", "||", "==", "!=", ":=", "->")  # of a line
-VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting is a fact, wherever it stands
+VALUE = re.compile(r"[A-Z][A-Z0-9_]+\s?=\s?[^\s({\[]+$")  # a setting, which is a fact even among code
 
 
 class Sentence(NamedTuple):
-    """``speaker`` is who is quoted; empty for the speaker's own words, a quotation mark where the
-    text does not name them. ``paragraph`` is the place of its paragraph or printed line in the text."""
+    """A sentence of a text.
+
+    ``speaker`` is who is quoted, or empty for the own words of whoever said the text. ``paragraph`` is the place of the
+    sentence's paragraph, or of a printed line, among those of the text.
+    """
 
     text: str
     speaker: str = ""
@@ -108,8 +115,9 @@ class Sentence(NamedTuple):
 
 
 def sentences_of(text: str, pastes: bool = False) -> Iterator[Sentence]:
-    """Return the sentences of what someone said, without secrets and without sentences that state nothing. Who
-    ``pastes`` says only what stands between the lines that a program printed.
+    """Return the sentences of a text, without secrets and without lines that say nothing.
+
+    With ``pastes``, as for people, lines that a program seems to have printed are quoted, and headings are sentences.
     """
     lines = redact(_excerpt(text)).splitlines()
     reader = _Reader(_find_printed(lines), _find_pasted(lines) if pastes else frozenset(), pastes)
@@ -124,25 +132,29 @@ def sentences_of(text: str, pastes: bool = False) -> Iterator[Sentence]:
                 yield Sentence(disarm(sentence), speaker, place)
 
 
-QUOTED = "somebody"
-PASTED = "pasted text"
-NAME_CHARS = 80  # of who or what is quoted, as statements are read back
+QUOTED = "somebody"  # the speaker of a quote whom the text does not name
+PASTED = "pasted text"  # the speaker of lines that a program printed
+NAME_CHARS = 80  # the greatest length of a speaker's name, as statements are read back
 PARENTHESES = str.maketrans("", "", "()")
 
 
 @dataclass
 class _Reader:
-    """The blocks of what a person or an agent said: lines of one kind, whether somebody else said them, and who."""
+    """The blocks of a text, made of its lines one by one.
 
-    printed: Collection[int]  # places of lines of a numbered file
-    pasted: Collection[int]  # the same of other lines that a program printed
-    has_title: bool  # what looks like a heading states something
+    A block is its kind, whether it is quoted, from whom, and its lines.
+    """
+
+    printed: Collection[int]  # places of numbered lines of a file
+    pasted: Collection[int]  # places of other lines that a program printed
+    has_title: bool  # whether a line in the form of a heading says something
     blocks: list[tuple[tuple[Kind, bool, str], list[str]]] = field(default_factory=list)
-    fenced: bool = False
-    speaker: str = ""  # whom the next quote quotes
-    file: str = ""  # that all further lines stand in
+    fenced: bool = False  # whether the next line stands in a code fence
+    speaker: str = ""  # of the next quote
+    file: str = ""  # the name of the file to which the next line belongs
 
     def take(self, line: str, place: int, following: str) -> None:
+        """Add a line at its place in the text. ``following`` is the next line."""
         if not place and (label := LABELLED_QUOTE.match(line)):
             line = line[label.end() :]
         bare = line.strip()
@@ -154,15 +166,16 @@ class _Reader:
         quote = QUOTE.match(line)
         if quote and place not in self.printed:
             line = line[quote.end() :]
-            is_quoted_twice = QUOTE.match(line) or WROTE.match(line.strip())  # it stands where it was said first
+            # A quote within a quote stands where it was said first.
+            is_quoted_twice = QUOTE.match(line) or WROTE.match(line.strip())
             self._put(Kind.SILENT if is_quoted_twice else Kind.PROSE, line, quotes=True)
             return
         kind = Kind.SILENT if place in self.printed else self._kind(bare, following)
         if kind is Kind.PROSE and place in self.pasted:
             self._put(Kind.PRINTED, line, quotes=True, speaker=PASTED)
             return
-        if bare and kind is Kind.PROSE:
-            self.speaker = self.speaker if not self.blocks or not self.blocks[-1][0][1] else ""
+        if bare and kind is Kind.PROSE and self.blocks and self.blocks[-1][0][1]:
+            self.speaker = ""  # a quote ends where own words follow
         self._put(kind, line)
 
     def _kind(self, bare: str, following: str) -> Kind:
@@ -186,7 +199,7 @@ class _Reader:
 
 
 def _find_printed(lines: Sequence[str]) -> set[int]:
-    """Return the places of lines that a program printed of a file, numbered in rising order."""
+    """Return the places of the lines of a file that a program printed with rising numbers."""
     places: set[int] = set()
     run: list[int] = []
     last = -1
@@ -196,15 +209,15 @@ def _find_printed(lines: Sequence[str]) -> set[int]:
         if match and run and last < number <= last + 200:
             run.append(place)
         elif match or run:
-            _close(run, lines, places)
+            _add_printed(run, lines, places)
             run = [place] if match else []
         last = number
-    _close(run, lines, places)
+    _add_printed(run, lines, places)
     return places
 
 
-def _close(run: list[int], lines: Sequence[str], places: set[int]) -> None:
-    """End a run of numbered lines. People number their points too, so half of them must be code."""
+def _add_printed(run: list[int], lines: Sequence[str], places: set[int]) -> None:
+    """Add a run of numbered lines to ``places``. People number their points too, so half of the run must be code."""
     if len(run) < FEWEST_PRINTED:
         return
     texts = [match[2].strip() for place in run if (match := NUMBERED.match(lines[place]))]
@@ -213,8 +226,9 @@ def _close(run: list[int], lines: Sequence[str], places: set[int]) -> None:
 
 
 def _find_pasted(lines: Sequence[str]) -> set[int]:
-    """Return the places of lines in paragraphs that a program printed, by the form of most of their lines. What stands
-    in fences is marked already, and ends a paragraph.
+    """Return the places of lines that a program printed, by the form of at least half of the lines of their paragraph.
+
+    Fenced lines are known to be code already. They end a paragraph.
     """
     bare = without_fenced(lines)
     odd = {place for place, line in enumerate(bare) if PRINTED.match(line[:LINE_CHARS]) or is_code_line(line.strip())}
@@ -228,6 +242,7 @@ def _find_pasted(lines: Sequence[str]) -> set[int]:
 
 
 def without_fenced(lines: Sequence[str]) -> list[str]:
+    """Return the lines with empty ones in place of those in code fences, and of the fences."""
     bare: list[str] = []
     fenced = False
     for line in lines:
@@ -246,6 +261,7 @@ def _paragraphs_of(kind: Kind, lines: Sequence[str]) -> Iterator[Iterator[str]]:
 
 
 def _sentences_in(paragraph: str) -> Iterator[str]:
+    """Yield the sentences of a paragraph."""
     held = ""
     text = LONG_WORD.sub(r"\1…", paragraph)
     ends = [0, *(match.end() for match in SENTENCE_END.finditer(text)), len(text)]
@@ -259,7 +275,7 @@ def _sentences_in(paragraph: str) -> Iterator[str]:
 
 
 def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
-    """Join lines that were wrapped. Blank lines go."""
+    """Yield the paragraphs and the entries of lists. Lines that were wrapped are joined, and blank ones left out."""
     for is_blank, group in groupby(map(str.rstrip, lines), lambda line: not line):
         paragraph = [] if is_blank else list(group)
         if len(paragraph) == 1:
@@ -275,13 +291,15 @@ def _paragraphs(lines: Sequence[str]) -> Iterator[str]:
 
 
 def _ends(line: str, following: str) -> bool:
+    """Check whether a paragraph or an entry of a list ends with this line."""
     is_closed = line[-1] in ".!?:;。！？；" and not following[:1].islower()
     return not following or is_closed or bool(BULLET.match(following))
 
 
 def _without_breaks(run: Sequence[str], widest: int) -> Iterator[str]:
-    """Join lines that were broken since the next word no longer fitted into the width of their paragraph: most of those
-    that something follows.
+    """Yield the lines of a run. If most of them were wrapped, these are joined with the next line.
+
+    A line was wrapped if the next word no longer fitted into the width of the paragraph.
     """
     broken = [
         widest >= WRAPPED_COLUMNS and _is_full(line, following.lstrip(), widest) for line, following in pairwise(run)
@@ -309,6 +327,7 @@ def _joined(held: str, line: str) -> str:
 
 
 def _split_long(sentence: str) -> Iterator[str]:
+    """Yield a sentence without bullet and unpaired parentheses, or its parts if it is too long."""
     sentence = " ".join(sentence[bullet.end() :].split() if (bullet := BULLET.match(sentence)) else sentence.split())
     if sentence[:1] == "(" and ")" not in sentence:
         sentence = sentence[1:]
@@ -332,18 +351,18 @@ def _excerpt(text: str) -> str:
 
 
 def asks(text: str) -> bool:
-    """Check for a question, whatever closes it."""
+    """Check whether a text ends with a question mark, apart from closing signs."""
     return text.rstrip("*_` )]\"'”’").endswith(("?", "？"))
 
 
 def without_routine(line: str) -> str:
-    """Strip clock time, level and durations from a log line that reports nothing unusual."""
+    """Return a line of a log or of a listing without clock time, level and durations if it reports nothing unusual."""
     routine = ROUTINE.match(line)
     return DURATION.sub("", line[routine.end() :]) if routine and routine.end() else line
 
 
 def is_code_line(bare: str) -> bool:
-    """Check whether a line is a program's: what people and agents write is prose unless it is code beyond doubt."""
+    """Check whether a line is surely one of a program. ``bare`` is the line without blanks around it."""
     if not bare or bare.endswith((".", "?", "!", "。")) or BULLET.match(bare) or VALUE.match(bare):
         return False
     return _has_form_of_code(bare) and not _reads_as_prose(bare)
@@ -354,7 +373,7 @@ def _has_form_of_code(bare: str) -> bool:
 
 
 def _reads_as_prose(line: str) -> bool:
-    """Check for several plain words in a row: a person may write about ``x = f(y)``."""
+    """Check whether most of a line is plain words: a person may write about ``x = f(y)``."""
     words = line.split()
     return (
         sum(word.strip("`'\",.;:()").isalpha() for word in words) >= max(3, 0.6 * len(words))

@@ -1,4 +1,4 @@
-"""Removal of secrets from whatever the runtime itself writes: summaries, ledgers, logs."""
+"""Removal of secrets from the text that the runtime itself writes: summaries, ledgers and logs."""
 
 import re
 
@@ -8,7 +8,7 @@ from remediation.text.words import lower_in_place
 
 REDACTED = "[redacted]"
 
-# Shapes of credentials, whole. Sources: the providers' documented key prefixes; RFC 7468, 7519 and 6750.
+# Credentials that are known by their shape. Sources: the providers' documentation of their keys; RFC 7468 and 7519.
 SHAPES = re.compile(
     r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(-----END [A-Z ]*PRIVATE KEY-----|\Z)"
     r"|\b(sk|pk|rk)-[A-Za-z0-9_-]{16,}"  # OpenAI, Anthropic and their like
@@ -21,12 +21,13 @@ SHAPES = re.compile(
     r"|\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*",  # JSON web tokens
     re.S,
 )
-# "Bearer x" keeps its first word: that a token stood there is worth knowing.
+# RFC 6750 and 7617. The first word stays, which says that a token stood there.
 AUTHORIZATION = re.compile(r"\b(Bearer|Basic)\s+(?=\S*[\d+/=_.-])[A-Za-z0-9+/=_.~-]{12,}", re.I)
 URL_PASSWORD = re.compile(r"(://[^\s/:@]*):[^\s/@]+@")
-# NAME=value, NAME: value, "name": "value", name is value. "prompt_tokens: 12" has no secret's name. What stands before
-# the name (DB_ in DB_PASSWORD) is left alone: matching it would take quadratic time in texts of many hyphens.
-NAMED = re.compile(  # in lower case, and each alternative with a letter first: other patterns take ten times as long
+# A secret by its name: NAME=value, NAME: value, "name": "value", name is value. "prompt_tokens: 12" names no secret.
+# The part before the name (DB_ in DB_PASSWORD) is not matched, which would take quadratic time in texts of many
+# hyphens. The pattern reads lower case and each alternative begins with a letter: otherwise it takes ten times as long.
+NAMED = re.compile(
     r"((?:password|passwd|pwd|passphrase|secret|api[_-]?key|access[_-]?key|private[_-]?key|secret[_-]?key|"
     r"auth[_-]?token|access[_-]?token|refresh[_-]?token|bearer[_-]?token|client[_-]?secret|token(?<![a-z]token)"
     r"|credentials(?<![a-z]credentials)|credential(?<![a-z]credential))"
@@ -35,7 +36,9 @@ NAMED = re.compile(  # in lower case, and each alternative with a letter first: 
     r"(?!\[redacted\])([^\s\"',;]{4,})"
 )
 REFERENCE = re.compile(r"\w+(\.\w+)*[(\[].*|[$%]?[{<].*|\$\w+", re.S)  # code that fetches the value
-PLAIN = re.compile(r"[a-z]+[.!?:)]*|\d{1,9}[.)]*", re.I)
+PLAIN = re.compile(  # a word or a count behind a weak name such as "token"
+    r"[a-z]+[.!?:)]*|\d{1,9}[.)]*", re.I
+)
 ABOUT = re.compile(  # "the password is expired" tells no password
     r"(about|also|and|being|blank|changed|configured|correct|defined|different|empty|encrypted|exposed|expired|hashed|"
     r"incorrect|invalid|kept|known|leaked|mandatory|missing|needed|never|only|optional|provided|required|reset|rotated|"
@@ -46,8 +49,8 @@ ABOUT = re.compile(  # "the password is expired" tells no password
 )
 
 
-# What a match cannot be without; what ignores case is folded. Looking for these takes a small part of the time of the
-# patterns themselves, and most texts hold none.
+# Each match holds one of these; where the pattern ignores case, in lower case. To look for them takes a small part of
+# the time of the patterns, and most texts hold none.
 IN_SHAPES = (
     "-----BEGIN",
     *"whsec_ AKIA ASIA AIDA AROA AIza ya29. ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox hf_ npm_ pypi- eyJ".split(),
@@ -55,14 +58,12 @@ IN_SHAPES = (
 IN_KEYS = re.compile(r"k[-_][A-Za-z0-9_-]{16}")
 IN_AUTHORIZATION = re.compile(r"b(?:earer|asic)\s+(?=\S*[\d+/=_.-])\S{12}")
 IN_NAMED = tuple(
-    """
-    passw pwd passphrase secret token credent apikey api_key api-key accesskey access_key access-key privatekey
-    private_key private-key
-    """.split()
+    "passw pwd passphrase secret token credent apikey api_key api-key accesskey access_key access-key "
+    "privatekey private_key private-key".split()
 )
 
 
-# One rewrite asks for the same text several times, and the next one again.
+# Characters of texts that are remembered, since rewrites ask for the same text again, and of one too short for it.
 REMEMBERED_CHARS, SHORT_CHARS = 4_000_000, 200
 _known = Bounded[str](REMEMBERED_CHARS)
 
@@ -90,7 +91,7 @@ def _redact(text: str) -> str:
 
 
 def _redact_named(text: str) -> str:
-    """Replace the values of names, but for no secrets: code that fetches one, prose about one, a token count."""
+    """Replace the values of names of secrets, unless they are code that fetches one, prose about one, or a count."""
     pieces: list[str] = []
     end = 0
     for match in NAMED.finditer(lower_in_place(text)):

@@ -1,17 +1,19 @@
-"""Selection of what stays, by one rule for accounts, ledgers and shortened texts: by worth for the tokens, as far as
-they fit.
+"""Selection of the text that stays in accounts, ledgers and shortened texts.
+
+One rule holds for all of them: what is worth most for its tokens comes first, as far as it fits.
 """
 
 import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
-# Added to each price, so that long sentences are not punished in full measure. 4: LoCoMo -10, BFCL -7, 16: lost +6.
+# Added to each price, so that short texts do not always win. 4: LoCoMo -10, BFCL -7, 16: lost +6.
 OFFSET_TOKENS = 8
-# Powers of a price. Of the twelve dialogs, rewritten again and again to a fifth, 136 of 480 facts are lost with these,
-# 143 with the former for both; of the notes' 404 answers 307 stand in sight, 287 with the latter for both.
-IN_CONTEXT, ALONE = 0.8, 0.5  # of a sentence between others of its text, and of a line cut out of it
-FILLS = 3  # rounds at most, each with the tokens that the one before left over; 1: lost +15, 6: LoCoMo -8
+# The powers of a price: of a sentence that stands between others of its text, and of a line that stands alone. With
+# these the twelve dialogs, rewritten again and again to a fifth, lose 136 of 480 facts, and with the first power for
+# both 143. Of BFCL's 404 answers 307 are in sight, and with the second power for both 287.
+IN_CONTEXT, ALONE = 0.8, 0.5
+FILLS = 3  # rounds at most, of which each fills the tokens that the one before left over; 1: lost +15, 6: LoCoMo -8
 
 Choice = TypeVar("Choice")
 
@@ -22,10 +24,10 @@ def density(worth: float, tokens: float, power: float = IN_CONTEXT) -> float:
 
 
 def fill(order: Iterable[tuple[Choice, int]], room: int, size: Callable[[Sequence[Choice]], int]) -> list[Choice]:
-    """Take the choices that fit into ``room`` tokens, tried in ``order``, each with an estimate of its tokens.
+    """Return the choices that fit into ``room`` tokens. They are tried in ``order``, each with its estimated tokens.
 
-    ``size`` counts those that were taken, since tokens of parts do not add up exactly: what is left over is filled
-    again, and what is too much goes, the last first.
+    ``size`` counts the tokens of several choices together, which is not exactly the sum of the estimates. Tokens that
+    are left over are filled again; if the choices take too many, the last ones are dropped.
     """
     chosen: list[Choice] = []
     waiting, used = list(order), size(())

@@ -1,7 +1,7 @@
-"""Statements: the sentences of a dialog, and how much each would be missed by whoever goes on with the work.
+"""Statements: the sentences of a dialog, each with a worth, by which it would be missed in the further work.
 
-The work is linear in the text: statements are of bounded length. What tools printed is no dialog: it can be had again
-(it is masked with the values in it), it instructs nobody, and nine of ten lines drawn from it were junk.
+Output of tools makes no statements: it can be had again, it instructs nobody, and of the lines that were once chosen
+from it nine in ten were junk. Statements have a bounded length, so the work is linear in the text.
 """
 
 import re
@@ -17,8 +17,10 @@ from remediation.text.words import columns
 
 
 class Said(NamedTuple):
-    """A text, by its role: ``user``, ``assistant`` or ``system``. ``turn`` is 0 where it is not known;
-    ``settled`` says that an earlier account or ledger carries it, which has judged what of it holds."""
+    """A text that somebody said. ``role`` is ``user``, ``assistant`` or ``system``; ``turn`` is 0 if it is unknown.
+
+    ``settled`` means that the text stands in an earlier account or ledger, which has judged what of it still holds.
+    """
 
     role: str
     text: str
@@ -28,48 +30,48 @@ class Said(NamedTuple):
 
 RoleText = tuple[str, str] | Said
 
-# Of texts whose statements a process remembers, the statements included: 8,000 messages of LoCoMo take 36 million.
-# If those of a rewrite do not all fit, it reads all of them anew each time it asks.
+# The texts whose statements a process remembers, with these statements: 8,000 messages of LoCoMo take 36 million. If
+# the texts of one rewrite do not fit, the rewrite reads each of them several times.
 REMEMBERED_CHARS = 40_000_000
-SENTENCE_CHARS = 1_000  # for a remembered statement, which takes 780 bytes in LoCoMo and 1,280 in tau-bench
+SENTENCE_CHARS = 1_000  # counted for a statement, which takes 780 bytes in LoCoMo and 1,280 in tau-bench
 
 # Tuned on the sets of docs/experiments.md#numbers, which has what half and twice as much change.
-RULE_WORTH = 3.0  # 6: updates and canaries of the kit -7, 12: -15
-LIMIT_WORTH = 2.5  # of "write it without recursion"; 1.25: LoCoMo -14, 5: lost +4
-REQUEST_WORTH = 2.0  # of what a person asks for; 1: lost +3, LoCoMo -14, 4: lost +3, LoCoMo +4
-PERSON_WORTH = 1.0  # of any sentence of a person that says something; 0.5: lost +10, 2: canaries -4
-PERSON_TRUST = 1.6  # what a person said matters more than what the agent said; 1: lost +9, 3.2: lost -3, canaries -6
+RULE_WORTH = 3.0  # of a directive; 6: updates and canaries of the kit -7, 12: -15
+LIMIT_WORTH = 2.5  # of a limit, such as "write it without recursion"; 1.25: LoCoMo -14, 5: lost +4
+REQUEST_WORTH = 2.0  # of a person's request; 1: lost +3, LoCoMo -14, 4: lost +3, LoCoMo +4
+PERSON_WORTH = 1.0  # of any sentence of a person but the shortest; 0.5: lost +10, 2: canaries -4
+PERSON_TRUST = 1.6  # the factor for people's sentences; 1: lost +9, 3.2: lost -3, canaries -6
 
 
 class Statement(NamedTuple):
-    """One sentence or line. ``order`` is its place among all, ``source`` the place of the text that it stands in."""
+    """A sentence of a text, or a line that a program printed."""
 
     role: str
     text: str
-    bare: str  # the same without the mark of a quote
+    bare: str  # the same without the words "(quoting ...)"
     is_rule: bool
     worth: float
     tokens: Tokens
-    spelled: bool  # it names a number, a day or a time in words
-    speaker: str = ""  # whom it quotes; empty for the own words of who speaks
+    spelled: bool  # whether it names a number, a day or a time in words
+    speaker: str = ""  # who is quoted; empty for the speaker's own words
     holds: bool = True
-    until: int = 0  # the turn that says something newer about the same thing, where it is known
-    order: int = 0
-    source: int = 0
-    paragraph: int = 0  # its place in the text
+    until: int = 0  # the turn from which it no longer holds; 0 if it holds or the turn is unknown
+    order: int = 0  # its place among all statements
+    source: int = 0  # the place of its text among all texts
+    paragraph: int = 0  # the place of its paragraph in the text
     turn: int = 0
-    settled: bool = False
-    again: bool = False  # the same words follow later
-    corrects: bool = False  # it supersedes an older one
+    settled: bool = False  # as in ``Said``
+    again: bool = False  # whether the same words follow later
+    corrects: bool = False  # whether it supersedes an older statement
 
     @property
     def leads_on(self) -> bool:
-        """Check whether the words lead to something else and say nothing without it."""
+        """Check whether the sentence only announces what follows it, and says nothing alone."""
         return self.text.rstrip("*_` ").endswith((":", "："))
 
     @property
     def marked(self) -> str:
-        """Return the words with the mark of what no longer holds, placed so that it stays a part of the sentence."""
+        """Return the text, with a mark before the full stop if it no longer holds. There it is read as a part of it."""
         if self.holds:
             return self.text
         end = self.end
@@ -86,7 +88,7 @@ def until_mark(turn: int) -> str:
     return f"({UNTIL} {turn})" if turn else "(no longer holds)"
 
 
-# Numbers, days and times in words, by first letters: one after another they take twice as long.
+# Numbers, days and times in words. They are grouped by their first letters, which halves the time of the search.
 SPELLED = re.compile(
     r"\b(?:acht|d(?:rei|ienstag|onnerstag)|e(?:ight|leven|lf)|f(?:our|ive|ifteen|ünf|riday|reitag)|gestern"
     r"|h(?:undred|alf|eute)|m(?:onday|ontag|ittwoch|orgen)|n(?:ine|eun)|once|s(?:ix|even|echs|ieben|aturday|unday"
@@ -96,8 +98,8 @@ SPELLED = re.compile(
     r"|(?:letzte|nächste)[nrs]? (?:nacht|woche|monat|jahr)|vor \w+ (?:tagen|wochen|monaten|jahren))\b",
 )
 
-# These read lower case: patterns that ignore case take several times as long.
-# Of a person's sentence: what it limits or excludes is missed more than what it only tells.
+# The patterns around here read lower case, since patterns that ignore case take several times as long.
+# Words by which a person's sentence limits or excludes something.
 LIMITS = re.compile(
     r"\b(?:should(?: not|n[’']t)|may not|cannot|can[’']t|never|don[’']t|do not|avoid|without|only|always|must|not"
     r"|instead of|except|unless|nicht|kein\w*|nur|immer|muss|müssen|ohne)\b|必须|只能|不能|不可|一定要|务必",
@@ -121,13 +123,15 @@ NESTED = str.maketrans("“”", "‘’")
 QUOTED = re.compile(r"\(quoting ([^()\n]{1,80})\) “([^”\n]*)”")
 
 
-# A dialog's texts stay the same from one rewrite to the next, and one rewrite asks for them up to three times.
+# Remembered since one rewrite asks for the statements of a text up to three times, and the next one again.
 _read = Bounded[tuple[Statement, ...]](REMEMBERED_CHARS)
 
 
 def statements_of(texts: Sequence[RoleText], first: int = 0) -> list[Statement]:
-    """Return all statements of ``texts`` in order, without secrets, source code and empty talk. A sentence that quotes
-    another text is left out here, since it stands there. ``first`` is the place of the first text.
+    """Return all statements of ``texts`` in order, without secrets and source code.
+
+    A sentence that is quoted from one of the texts stands there, and is left out where it is quoted. ``first`` is the
+    place of the first text.
     """
     read = [(Said(*entry), _read_text(entry[0], entry[1])) for entry in texts]
     said = [one for _, statements in read for one in statements]
@@ -155,18 +159,19 @@ def statements_of(texts: Sequence[RoleText], first: int = 0) -> list[Statement]:
 
 
 def _bare_words(text: str) -> str:
-    """Return the words without the signs by which a quote may differ from what was said."""
+    """Return the letters and digits of a text: a quote may differ from the original in all other signs."""
     return "".join(WORDS.findall(text))
 
 
 def statement_of(said: Said, order: int = 0) -> Statement:
-    """Read a whole text as one statement, as a ledger carries it."""
+    """Return a whole text as one statement, such as a line of a ledger."""
     one = _judge(said.role, Sentence(said.text))
     worth = (one.worth + worth_of_values(one.tokens.worths, {})) * _share_of(one)
     return one._replace(worth=worth, order=order, source=order, turn=said.turn)
 
 
 def _share_of(one: Statement) -> float:
+    """Return the factor by which the worth of a statement grows if a person or the instructions said it."""
     return PERSON_TRUST if one.role != "assistant" and not one.speaker else 1.0
 
 
@@ -179,7 +184,7 @@ def _read_text(role: str, text: str) -> tuple[Statement, ...]:
 
 
 def _judge(role: str, sentence: Sentence) -> Statement:
-    """Judge one sentence by its words, without values. What someone quotes is told so, and nobody's rule here."""
+    """Return a sentence as a statement, whose worth is that of its words alone. A quoted sentence is no rule."""
     gone = UNTIL_MARK.search(sentence.text) if "(" in sentence.text else None
     said = sentence.text[: gone.start()] + sentence.text[gone.end() :] if gone else sentence.text
     earlier = QUOTED.match(said)
@@ -205,11 +210,12 @@ def _judge(role: str, sentence: Sentence) -> Statement:
 
 
 def _worth_of_words(role: str, text: str) -> float:
-    """Return what the words are worth, apart from values in them and from what they limit."""
+    """Return the worth of the words apart from the limits and values in them."""
     if role == "user":
         return PERSON_WORTH * (columns(text) > 20) + REQUEST_WORTH * is_request(text)
-    return LIMIT_WORTH * (role == "assistant" and is_directive(text))  # what it told itself is missed like a rule
+    return LIMIT_WORTH * (role == "assistant" and is_directive(text))  # an agent that binds itself states a limit
 
 
 def is_request(text: str) -> bool:
+    """Check whether a sentence asks for something to be done."""
     return bool(REQUEST.search(text.lower()))

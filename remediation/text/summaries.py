@@ -1,4 +1,4 @@
-"""A gate for summaries that a model wrote. Pure and deterministic."""
+"""A check of summaries that a model wrote, and the removal of what does not belong to them. Pure and deterministic."""
 
 import re
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from remediation.text.reading import SENTENCE_END
 
 Count = Callable[[str], int]  # tokens of a text
 
-OVERSHOOT = 1.25  # how far a model's summary may exceed what it was asked for, a choice: no model hits a number exactly
+OVERSHOOT = 1.25  # the factor by which a summary may exceed the length asked for. A choice: no model meets it exactly
 
 PROTOCOL = re.compile(
     r"</?tool_call|<function[=_s]|<\|python_tag\||\[TOOL_CALLS\]|\"?\bfunction_call\"?\s*[:(={]"
@@ -16,13 +16,14 @@ PROTOCOL = re.compile(
     r"|^\s*\{\s*\"(name|tool|function)\"\s*:.*\"(arguments|parameters|input)\"",
     re.I | re.S,
 )
-# Where thoughts begin and end.
+# The beginning and the end of a model's thoughts.
 REASONING = re.compile(
     r"(?P<begin><(?:think|thinking|thought|reasoning|scratchpad)\b[^<>]*>|\[THINK\]|<\|channel\|>(?!final<))"
     r"|</(?:think|thinking|thought|reasoning|scratchpad)\s*>|\[/THINK\]|<\|channel\|>final<\|message\|>",
     re.I,
 )
-# A turn that begins a line, as models write it that play a conversation on; people are quoted in lists and headings.
+# A line that begins with a speaker, where a model invents more of the conversation. Real quotes stand in lists or below
+# headings.
 PLAYED = re.compile(
     r"^[*_]{0,2}(?:(?P<person>user|human|person)|assistant|agent|ai)[*_]{0,2}:[*_ ]{0,3}(?P<words>.*)$", re.I | re.M
 )
@@ -49,26 +50,28 @@ CALL_SHAPED = re.compile(r"\s*[A-Za-z_]\w*\(\s*(\{.*\}\s*)?\)\s*", re.S)
 
 
 def without_reasoning(summary: str) -> str:
-    """Remove what a model thought aloud before or amid its answer, where the provider's reading has left it. Thoughts
-    that do not end stay, and so does their beginning.
+    """Return a summary without the thoughts that a model wrote before or in it.
+
+    Thoughts that do not end stay, with the mark of their beginning, so that the check finds them.
     """
     kept: list[str] = []
-    begin = end = 0  # of the thoughts at hand, and of the last ones
+    begin = end = 0  # where the present thoughts begin, and where the last mark ends
     thinks = False
     for mark in REASONING.finditer(summary):
         if mark["begin"] and not thinks:
             kept.append(summary[end : mark.start()])
             begin = mark.start()
         elif not mark["begin"] and not thinks:
-            kept.clear()  # thoughts whose beginning the model's template wrote
+            kept.clear()  # thoughts whose beginning stood in the prompt, as some templates write it
         thinks = bool(mark["begin"])
         end = mark.end()
     return "".join((*kept, summary[begin if thinks else end :])).strip()
 
 
 def without_role_play(summary: str, original: str) -> str:
-    """Cut off a conversation that a model plays on behind its summary, which would be read as said: a person's words
-    that the original does not have, and an answer to them.
+    """Return a summary without a conversation that the model invented behind it, which would be read as said.
+
+    It begins with a person's words that do not occur in the original, followed by an answer.
     """
     turns = list(PLAYED.finditer(summary))
     known = _bare(original) if turns else ""
@@ -87,11 +90,10 @@ def _bare(text: str) -> str:
 def summary_problem(
     summary: str, original: str, count: Count, max_tokens: int, is_faithful: Callable[[], bool] = lambda: False
 ) -> str:
-    """Say why a model's summary must not be used; empty if it may. It is judged by its form, without another
-    model.
+    """Return the reason why a model's summary must not be used, or an empty text. It is judged by its form alone.
 
-    A text that begins like an error or a refusal counts as one unless ``is_faithful`` says otherwise: a true
-    summary may begin "Error: the pool was empty" or "I cannot push".
+    A text that begins like an error or a refusal counts as one unless ``is_faithful`` says otherwise: a true summary
+    may begin with "Error: the pool was empty" or "I cannot push".
     """
     text = summary.strip()
     if not text:
@@ -110,7 +112,7 @@ def summary_problem(
 
 
 def _is_cut_off(text: str) -> bool:
-    """Check by the last line whether a text is cut off: within a clause, or alone without a full stop."""
+    """Check whether the last line ends within a clause, or without a full stop where others of the text have one."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     last = lines[-1]
     if UNFINISHED.search(last) or last.count("`") % 2 or last.count("(") > last.count(")"):

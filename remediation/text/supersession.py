@@ -1,11 +1,12 @@
-"""Supersession: a person's newer statement about the same thing takes the place of an older one of theirs.
+"""Supersession: which of people's older statements a newer one about the same thing makes invalid.
 
-There is no list of subjects. Either the newer statement says beside a value that something changed ("moved to", "from
-now on", "new limit of"), and the older one has its only value of that kind among the same rare words; or both are the
-same sentence but for one value, which is said of something ("is 40", "until 12:30").
+There is no list of subjects. A statement supersedes an older one in one of three ways. It says beside a value that
+something changed ("moved to", "from now on", "new limit of"), and the older one has a value of the same kind among the
+same rare words. Or both are the same sentence with one different value, which is said of something ("is 40", "until
+12:30"). Or both are directives that set the same property of the answers, such as their language.
 
-A wrong mark is worse than a missing one: lists, series, questions, conditions and quotes change nothing, nor does what
-the agent, a tool or the instructions say.
+A wrong mark does more harm than a missing one, so lists, series, questions, conditions and quotes supersede nothing,
+and neither does what an agent, a tool or the instructions say.
 """
 
 import re
@@ -24,15 +25,16 @@ from remediation.text.statements import Statement, statements_of
 from remediation.text.words import FUNCTION_WORDS, WIDE, lower_in_place
 
 # Tuned on the 96 updates of the conformance kit and on a reading of all marks in BEAM, tau-bench, LoCoMo and threads.
-LEAST_SHARED = 0.15  # of the words around the newer value, that stand around the older one as well
-AROUND = 60  # characters on each side of a value, whose words tell what it is a value of
-NEAR = 60  # characters between the words that say that something changed and the value that is new
-FEWEST_SHARED = 2  # of these words for a plain number or a measure, of which a dialog has many
-MOST_HOLDING = 24  # statements with a word, from which on it tells nothing about what a value is a value of
+LEAST_SHARED = 0.15  # the share of the words around the newer value that stand around the older one as well
+AROUND = 60  # characters on each side of a value whose words tell what it is a value of
+NEAR = 60  # characters at most between the words of a change and the new value
+FEWEST_SHARED = 2  # words that have to be shared for a plain number or a measure, of which a dialog has many
+MOST_HOLDING = 24  # statements at most with a word that tells what a value is a value of
 REMEMBERED = 8_192  # statements whose values a process remembers
-FADED = 0.3  # of its worth that what no longer holds has in an account
-PASSED_ON = 2.0  # what a statement that supersedes another is worth more than that one
-CHANGE = re.compile(  # in lower case: patterns that ignore case take several times as long
+FADED = 0.3  # the share of its worth that an invalid statement keeps
+PASSED_ON = 2.0  # the worth that a statement gains beyond that of the one which it supersedes
+# Words of a change, in lower case, since a pattern that ignores case takes several times as long.
+CHANGE = re.compile(
     r"\b(?:(?:from now on|as of (?:now|today)|no longer|instead of)\b|^(?:quick )?(?:update|correction):"
     r"|(?:moved|changed|updated|switched|renamed|rebased|raised|lowered|reduced|increased|improved|extended"
     r"|postponed|rotat(?:ed|ion)|retired)\b"
@@ -41,25 +43,26 @@ CHANGE = re.compile(  # in lower case: patterns that ignore case take several ti
     r"|(?:ab sofort|nicht mehr|geändert|verschoben|umgestellt|umgestiegen|erhöht|gesenkt|verlängert|jetzt|nun)\b)"
     r"|改为|改成|改到|换成|不再|更正|推迟到|提前到",
 )
-# In the clause before what says that something changed: it did not, or not yet.
+# Words in the clause before the words of a change. With them nothing has changed, or not yet.
 UNREAL = re.compile(
     r"\b(?:if|whether|would|could|might|may|should|heard|hop(?:e|ing)|wish|suggest\w*|recommend\w*|maybe|perhaps|once|"
     r"when|wenn|falls|ob|könnte|sollte|würde)\b[^,;:.]*$|如果|要是",
     re.I,
 )
-# Before a value: it is said of something, and is no part of a name.
+# Words before a value that is said of something and is no part of a name.
 SAID_OF = re.compile(r"(?:\b(?:is|are|be|to|at|on|by|until|under|below|above|over|ist|sind|bis|auf|um)|[=:是为到])\s*$")
+# Words around a value that is a limit or an aim.
 BOUND = re.compile(
     r"\b(?:under|below|at most|at least|up to|within|exceed|cap|limit|ceiling|budget"
     r"|max\w*|min(?:imum)?|target\w*|goal)\b",
     re.I,
 )
 CLAUSE = re.compile(r"[,;]\s|[，；]|\s(?:and|but|so|und|aber)\s")
-# Before the value that an older statement has.
+# Words before the value that held until now.
 FORMER = re.compile(r"(?:\b(?:from|instead of|no longer|von|statt|nicht mehr)\s+|从|不再)$", re.I)
-FORMER_CHARS = 16  # that these words take
-# Values in plain words. Of those but money an agent's answers can hold only one: a newer directive resets it, whatever
-# its other words.
+FORMER_CHARS = 16  # the greatest length of these words
+# Values in plain words. AXES are those of which answers have only one, so that a newer directive replaces an older one,
+# whatever its other words.
 WRITTEN = re.compile(
     r"(?P<zone>\b(?:UTC|GMT|CES?T|[ECMP][SD]T)\b|\b[A-Z][a-z]+ [Tt]ime\b(?! ?out))"
     r"|(?P<units>\b(?i:metric|imperial)\b)"
@@ -69,8 +72,8 @@ WRITTEN = re.compile(
 )
 AXES = frozenset({"zone", "units", "tongue"})
 IDENTIFIERS = frozenset({"code", "path", "host", "hash", "url", "address"})
-NO_VALUES = frozenset({"name", "quoted", "snake", "camel", "flag"})  # what a statement is about
-NOISE = frozenset(  # words that tell nothing of what changed
+NO_VALUES = frozenset({"name", "quoted", "snake", "camel", "flag"})  # shapes that say what a statement is about
+NOISE = frozenset(  # stems that do not tell what it is that changed
     stems_of(
         "one two three four five six seven eight nine ten hundred thousand million dollars euros quick update updated "
         "moved changed switched raised lowered reduced increased improved extended new correction currently reached "
@@ -81,9 +84,9 @@ WORD = re.compile(r"[^\W\d_]+")
 
 
 def mark_superseded(statements: Sequence[Statement]) -> list[Statement]:
-    """Return the statements, those that no longer hold marked with the turn that says so.
+    """Return the statements with those marked that no longer hold, that are said again, or that correct others.
 
-    A statement that supersedes another is worth at least as much, and is a rule if that one was.
+    A statement that supersedes another is worth more than that one was, and is a rule if that one was.
     """
     last = {(one.role, one.text): place for place, one in enumerate(statements)}
     results = [
@@ -103,24 +106,24 @@ def mark_superseded(statements: Sequence[Statement]) -> list[Statement]:
 
 
 class _Value(NamedTuple):
-    """A value in a statement: its kind with its unit or name, its place, and the stems of the words around it."""
+    """A value in a statement."""
 
-    kind: str
-    text: str
+    kind: str  # its shape, with its unit or its name where it has one
+    text: str  # in lower case
     start: int
     end: int
-    stems: frozenset[str]
-    clause: frozenset[str]  # those of them that stand in the value's own clause
-    is_bound: bool  # it is a limit or an aim, and not what was seen
+    stems: frozenset[str]  # of the words around it
+    clause: frozenset[str]  # those of them that stand in its own clause
+    is_bound: bool  # whether it is a limit or an aim, and no observation
 
 
 class _Reading(NamedTuple):
-    """The values of a statement, those of them that it says are new, and the texts of those that it says are gone."""
+    """The values of a statement, those of them that are new, and the texts of those that held until now."""
 
     values: tuple[_Value, ...]
     new: tuple[_Value, ...]
     former: tuple[str, ...]
-    stems: frozenset[str]  # around the values
+    stems: frozenset[str]  # of the words around the values
 
 
 def _find_superseded(statements: Sequence[Statement]) -> Mapping[int, int]:
@@ -128,7 +131,7 @@ def _find_superseded(statements: Sequence[Statement]) -> Mapping[int, int]:
     readings = {place: _read(one.text) for place, one in enumerate(statements) if _may_take_part(one)}
 
     def time_of(place: int) -> tuple[float, int]:
-        """Without a turn, what an account carries counts as old and everything else as new."""
+        """Return what to order statements by. Without a turn those of an account are oldest, others newest."""
         return statements[place].turn or (0 if statements[place].settled else inf), place
 
     places = sorted(readings, key=time_of)
@@ -151,6 +154,7 @@ def may_supersede(text: str) -> bool:
 
 
 def _may_take_part(one: Statement) -> bool:
+    """Check whether a statement may supersede others or be superseded: a person's own, with a value in it."""
     return (
         one.role == "user"
         and one.holds
@@ -162,13 +166,13 @@ def _may_take_part(one: Statement) -> bool:
 
 
 def _may_supersede(one: Statement, older: Statement) -> bool:
-    """Check that the statements stand in different messages, and that an account has not judged both already."""
+    """Check whether two statements stand in different messages, and are not both of an account that judged them."""
     is_other = one.turn != older.turn if one.turn or older.turn else one.source != older.source
     return is_other and not (one.settled and older.settled)
 
 
 def _find_repeated(statements: Sequence[Statement], readings: Mapping[int, _Reading]) -> Iterator[tuple[int, int]]:
-    """Pair sentences that are the same but for one value. Several of a kind in one message are a series."""
+    """Yield pairs of sentences that differ in one value alone. Several of a kind in one message are a series."""
     alike: dict[str, list[int]] = defaultdict(list)
     for place in readings:
         alike[statements[place].tokens.shape.lower()].append(place)
@@ -188,7 +192,7 @@ def _one_value_differs(text: str, newer: _Reading, older: _Reading) -> bool:
 
 
 def _find_reset(statements: Sequence[Statement], readings: Mapping[int, _Reading]) -> Iterator[tuple[int, int]]:
-    """Pair directives that set the same axis of the answers, such as their time zone, to another value."""
+    """Yield pairs of directives that set the same axis of the answers, such as their time zone, to different values."""
     last: dict[str, tuple[int, str]] = {}
     for place, reading in readings.items():
         if not statements[place].is_rule:
@@ -202,8 +206,9 @@ def _find_reset(statements: Sequence[Statement], readings: Mapping[int, _Reading
 
 
 def _find_changed(statements: Sequence[Statement], readings: Mapping[int, _Reading]) -> Iterator[tuple[int, int]]:
-    """Pair each statement that says that something changed with the older one that tells most of the same thing, and
-    with all others that say the same value of it.
+    """Yield pairs of each statement that says that something changed and the older ones that it supersedes.
+
+    These are the one with most words of the newer statement around its value, and all others with the same value.
     """
     kinds = {new.kind for reading in readings.values() for new in reading.new}
     if not kinds:
@@ -235,7 +240,7 @@ def _find_changed(statements: Sequence[Statement], readings: Mapping[int, _Readi
 
 
 def _share_of_words(new: _Value, old: _Value, telling: set[str]) -> float:
-    """Return the share of the words around the newer value that the older value's clause has too."""
+    """Return the share of the words around the newer value that stand in the older value's clause as well."""
     common = len(new.stems & old.clause & telling)
     if common < (FEWEST_SHARED if new.kind.startswith("number") else 1):
         return 0.0
@@ -252,9 +257,7 @@ def _read(text: str) -> _Reading:
 
 
 def _new_values(text: str, values: Sequence[_Value], former: Sequence[_Value]) -> tuple[_Value, ...]:
-    """Return the value nearest to the words by which a statement says that something changed, and what stands for it
-    directly behind it, as in "06-28 (June 28)".
-    """
+    """Return the value nearest to the words of a change, and other forms of it behind it, as in "06-28 (June 28)"."""
     near = [
         (max(value.start - change.end(), change.start() - value.end), place)
         for change in CHANGE.finditer(lower_in_place(text))
@@ -294,7 +297,7 @@ def _telling_stems(text: str) -> frozenset[str]:
 
 
 def _kind_of(shape: str, value: str, before: str, after: str) -> str:
-    """Name a value's kind: a number or a measure with its unit, a version with what has it, a setting with its name."""
+    """Return a value's kind: numbers and measures with their unit, versions and settings with the name before them."""
     if shape in IDENTIFIERS:
         return "identifier"
     if shape in ASSIGNED:
