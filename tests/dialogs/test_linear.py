@@ -15,8 +15,9 @@ from dialogs.context.view import without_results
 from dialogs.context.view_cache import Head, messages_of
 from dialogs.extras.imports import chatgpt, claude, librechat, message_lists, open_webui
 from dialogs.extras.v1 import parsing
+from dialogs.extras.v1.exchanges import exchanges_of
 from dialogs.extras.v1.history import ClientMessage, conversation_of
-from dialogs.extras.v1.likeness import exchanges_of, fit
+from dialogs.extras.v1.likeness import fit
 from dialogs.extras.v1.messages.request import chat_request_of
 from dialogs.extras.v1.responses import request as responses
 from dialogs.extras.v1.wire import Sent

@@ -31,8 +31,8 @@ from dialogs.store.charging import check_budget_of
 log = structlog.get_logger(__name__)
 
 DIALOG_HEADER = "X-Dominds-Dialog"
-COMPACTION_POLL_SECONDS = 0.3  # a rewrite takes seconds, for its model call
-_leaving: set[asyncio.Task[None]] = set()  # holds what still runs after its request is gone
+COMPACTION_POLL_SECONDS = 0.3  # a rewrite takes seconds, since a model is called for it
+_leaving: set[asyncio.Task[None]] = set()  # tasks that outlive their requests need a reference
 
 Reader = Callable[[Sent], Reading]
 
@@ -44,7 +44,7 @@ async def answer_by(request: HttpRequest, read: Reader) -> HttpResponseBase:
         return await _answer(request, reading, begun)
     run = await _begin_compaction(key, begun, reading)
     outcomes = outcomes_of(run, begun)
-    first = await anext(outcomes)  # what fails by then is told by the status
+    first = await anext(outcomes)  # a failure up to here can still be told by the status
     if isinstance(first, KeepAlive) and reading.request.stream:
         return _with_dialog(stream_response(stream_behind(request, key, reading, run, outcomes)), run)
     outcome = first if isinstance(first, Outcome) else await _last(outcomes)
@@ -63,7 +63,7 @@ async def _answer(request: HttpRequest, reading: Reading, run: Run, *compacted: 
     try:
         if wanted.stream:
             pieces = relay.pieces()
-            first = await anext(pieces)  # what fails before it is told by the status
+            first = await anext(pieces)  # a failure up to here can still be told by the status
             report = first.health if isinstance(first, Ended) else await in_db_thread(report_of, run)
             as_comment = wanted.notices == "comment"
             events = _stream(request, run, writer, (*compacted, first), pieces, as_comment=as_comment)
@@ -73,7 +73,7 @@ async def _answer(request: HttpRequest, reading: Reading, run: Run, *compacted: 
                 writer.piece(done)
             report = await _write_whole(writer, relay)
             answer = JsonResponse(writer.whole())
-    except (asyncio.CancelledError, KeyEnded) as gone:  # a client that does not wait for it, or may not, stops it
+    except (asyncio.CancelledError, KeyEnded) as gone:  # the client left, or may not wait any longer
         if isinstance(gone, KeyEnded) or not run.outlives_client:
             _abandon(run)
         raise

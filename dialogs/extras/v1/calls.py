@@ -36,8 +36,12 @@ ErrorBody = Callable[[ApiError], dict[str, Any]]
 
 
 def call(*methods: str, error_body: ErrorBody | None = None) -> Callable[[View], View]:
-    """A call of ``/v1``: errors in the shape of its protocol, whoever found them. Where both speak it, clients of
-    Anthropic's name a version. Pages of other origins may call, too: a key counts, and never a session."""
+    """Make a view of the function that answers a call by these methods.
+
+    Whoever finds an error, it is told in the shape of the caller's protocol: that of ``error_body``, or else
+    Anthropic's for clients that name a version of it, and OpenAI's for all others. Pages of other origins may call,
+    too, since a key counts and never a session.
+    """
     offered = (*methods, *(["HEAD"] if "GET" in methods else []), "OPTIONS")
 
     def decorate(view: View) -> View:
@@ -103,7 +107,7 @@ def problem_of(request: HttpRequest, error: Exception) -> ApiError:
             return ApiError(413, "request_too_large", "The body has more than 32 MB.")
         case Restarted():
             return RESTARTED
-        case DatabaseError() | TimeoutError() | Dialog.DoesNotExist():  # the last has just expired
+        case DatabaseError() | TimeoutError() | Dialog.DoesNotExist():  # the dialog has just expired
             log.warning("v1_unavailable", path=request.path, error=str(error) or type(error).__name__)
             message = UNCONFIRMED if isinstance(error, OutcomeUnknown) else "The database is busy or away. Try again."
             return ApiError(503, "unavailable", message, retry_after_seconds=5)

@@ -9,18 +9,41 @@ from typing import Any
 from dialogs.api.sse import KEEP_ALIVE, write_event
 from dialogs.extras.v1.compacted import Compacted
 from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.fields import read_list, read_object
 from dialogs.extras.v1.parsing import ChatRequest, chat_request
 from dialogs.extras.v1.pieces import Ended, Reasoning, Refusal, Text
 from dialogs.extras.v1.runs import Run
-from dialogs.extras.v1.wire import AnswerPiece, Reading, Sent, call_json
+from dialogs.extras.v1.wire import AnswerPiece, ChatBody, Reading, Sent, call_json
 
 DONE = b"data: [DONE]\n\n"
 REASONS = {"stop_sequence": "stop"}
 
 
 def read(sent: Sent) -> Reading:
-    request = chat_request(sent.body, sent.dialog, sent.policy)
+    body = sent.body
+    if has_shown_results(body.get("messages")):
+        request = _with_results_shown(body).request(sent.dialog, sent.policy)
+    else:
+        request = chat_request(body, sent.dialog, sent.policy)
     return Reading(request, partial(ChatWriter, request))
+
+
+def has_shown_results(messages: Any) -> bool:
+    """Check whether results of tools hold images, as some servers of this protocol take them."""
+    results = (one for one in read_list(messages, "messages") if isinstance(one, dict) and one.get("role") == "tool")
+    parts = (part for one in results if isinstance(one.get("content"), list) for part in one["content"])
+    return any(isinstance(part, dict) and part.get("type") == "image_url" for part in parts)
+
+
+def _with_results_shown(body: dict[str, Any]) -> ChatBody:
+    """Put the images of results where every model sees them, in a user's message behind the results."""
+    chat = ChatBody({name: value for name, value in body.items() if name not in ("messages", "tools")})
+    chat.tools = read_list(body.get("tools"), "tools")
+    for index, given in enumerate(body["messages"]):
+        message = read_object(given, f"messages[{index}]")
+        others = {name: value for name, value in message.items() if name not in ("role", "content")}
+        chat.say(str(message.get("role")), message.get("content"), f"messages[{index}]", **others)
+    return chat
 
 
 class ChatWriter:

@@ -26,7 +26,7 @@ from remediation.models import RemediationRun
 VERB = "summarize"
 PREFACE = "This is what was said before, as it was compacted:"
 NOTHING = "compaction_nothing_to_summarize"
-SHARE_PERCENT = 80  # of the window, where the program does not say from how much on
+SHARE_PERCENT = 80  # of the window, if the program names no size
 
 Teller = Callable[[ChatBody, Compacted, str], None]
 

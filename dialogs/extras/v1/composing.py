@@ -9,17 +9,17 @@ class Restarted(Exception):
 
 
 class Composer:
-    """``live_text`` and ``turn`` return what of them is new to the client."""
+    """The text of one answer as its client has it. Each method returns what is new to the client."""
 
     def __init__(self) -> None:
-        self._sent = ""  # of the answer's part under way
+        self._sent = ""  # the text of the part under way that the client has
         self._live = ""  # the text of ``_generation`` so far
         self._generation = 0
-        self._pause = ""  # due before the next text
+        self._pause = ""  # what separates the next text from the last one
         self._at_line_start = True
 
     def live_text(self, generation: int, position: int, text: str) -> str:
-        """Text of a running generation from a position on, in characters. Gaps are left to the turn."""
+        """Take text of a running generation from a position on, in characters. Gaps are left to the turn."""
         if generation < self._generation:
             return ""
         if generation > self._generation:
@@ -30,15 +30,18 @@ class Composer:
         return self._new(self._live, whole=False)
 
     def turn(self, generation: int, text: str, *, goes_on: bool = False, thought: str = "") -> str:
-        """A committed part. ``goes_on``: the next one continues its sentence. What was sent as text and proved to be
-        thinking stays with the client, and the answer follows it."""
+        """Take a committed part of the answer.
+
+        ``goes_on`` says that the next part continues its sentence. What was sent as text and proved to be thinking
+        stays with the client, and the answer follows it.
+        """
         if self._sent and not text.startswith(self._sent) and thought.startswith(self._sent.rstrip()):
             self._sent, self._pause = "", BETWEEN_TURNS
         new = self._new(text, whole=True)
         if text:
             self._pause = "" if goes_on else BETWEEN_TURNS
         self._sent = ""
-        self._generation, self._live = generation + 1, ""  # what comes late of it is old
+        self._generation, self._live = generation + 1, ""  # later frames of this generation hold nothing new
         return new
 
     def text(self, text: str) -> str:

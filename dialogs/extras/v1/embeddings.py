@@ -31,7 +31,7 @@ from dominds.llm.provider import (
 from dominds.llm.usage import Usage, usage_from
 
 AWAY_SECONDS = 5
-LASTING: tuple[tuple[type[ProviderError], int, str], ...] = (  # what the same request would meet again
+LASTING: tuple[tuple[type[ProviderError], int, str], ...] = (  # errors that the same request would meet again
     (ContextOverflow, 400, "context_length_exceeded"),
     (TooLargeForRate, 429, "rate_limit_exceeded"),
     (AnswerTooLarge, 500, "generation_failed"),

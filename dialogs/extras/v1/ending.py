@@ -62,7 +62,7 @@ def _dialog(dialog_id: UUID) -> QuerySet[Dialog]:
 def finish(run: Run, status: str, answer: str) -> Ended:
     ended = ended_by(run, status)
     note_answer(run, answer)
-    if "logprobs" in ended.fields:  # told once, since they are many times as long as the answer
+    if "logprobs" in ended.fields:  # they are kept until they are told, since they are many times as long as the answer
         newest = _newest_calls(run.dialog_id, run.seq, run.after_generation)[0]
         fields = {name: value for name, value in (newest.provider_fields or {}).items() if name != "logprobs"}
         update(Generation, {"id": newest.pk}, {"provider_fields": fields or None})
@@ -78,14 +78,14 @@ def ended_by(run: Run, status: str) -> Ended:
     if status == Turn.Status.SUSPENDED:
         raise _suspension(run, last)
     dialog = _dialog.one(run.dialog_id)
-    if status == Turn.Status.FAILED:  # a request that came again may have come after the call began
+    if status == Turn.Status.FAILED:  # a repeated request may have come after the call began
         raise _failure(dialog, last or next(iter(_newest_calls(run.dialog_id, run.seq, 0)), None))
     calls = _calls_for_client(run, dialog) if status == Turn.Status.ANSWERED else ()
     reason = _reason(last)
-    reason = "tool_calls" if calls and reason != "length" else reason  # of a call that was cut off a part is there
+    reason = "tool_calls" if calls and reason != "length" else reason  # a cut answer may end inside a call
     fields = fields_of(last)
     if fields.pop("refusal", "") and reason == "content_filter":
-        reason = "stop"  # its text says why
+        reason = "stop"  # the refusal says why
     return Ended(reason, calls, usage_of(generations), report_with(run, dialog, generations), fields)
 
 
@@ -129,7 +129,7 @@ def _refusal(last: Generation | None, words: str) -> ApiError | None:
 
 
 def _failure(dialog: Dialog, last: Generation | None) -> ApiError:
-    words = dialog.failure or (last.error if last else "")  # a message that waited behind this one clears the first
+    words = dialog.failure or (last.error if last else "")  # a message that waited clears ``failure``
     overflows = dialog.context_events.filter(code=ContextEvent.Code.TOKEN_LIMIT_EXCEEDED)
     if (last is not None and last.error_kind in OVERFLOWS) or overflows.filter(message=words).exists():
         return ApiError(400, "context_length_exceeded", words, param="messages")

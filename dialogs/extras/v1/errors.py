@@ -12,7 +12,7 @@ from dialogs.errors import RateLimited, Refusal
 TYPES = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 CODES = {"agent_unusable": "model_unusable", "rate_limited": "rate_limit_exceeded", "not_found": "dialog_not_found"}
 
-UNPAID = (402, 429)  # the second where a quota is used up that no wait restores, as OpenAI says it
+UNPAID = (402, 429)  # OpenAI says 429 for a quota that is used up and comes back by no wait
 
 
 def request_id() -> str:
@@ -21,8 +21,9 @@ def request_id() -> str:
 
 
 class ApiError(Exception):
-    """``param`` names the field at fault, for the client. What is ``repeatable`` stores nothing twice
-    when it is sent again."""
+    """An error as the client is told it. ``param`` names the field at fault. ``repeatable`` says that the same request
+    may be sent again, and then stores nothing twice.
+    """
 
     def __init__(
         self,
@@ -39,8 +40,9 @@ class ApiError(Exception):
         self.retry_after_seconds, self.repeatable = retry_after_seconds, repeatable
 
     def rename_param(self, names: Mapping[str, str]) -> None:
-        """Speak of a field by the name that it has in the client's protocol;
-        ``names`` are by those of chat completions."""
+        """Name the field as the client's protocol does. ``names`` has that name by the field's name in chat
+        completions.
+        """
         if self.param and (own := names.get(self.param)):
             self.message = re.sub(rf"^{re.escape(self.param)}\b", own, self.message)
             self.param = own

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from dialogs.extras.v1.asked_summaries import stands_in
+from dialogs.extras.v1.exchanges import exchanges_of, without_spaces
 from dialogs.extras.v1.history import ClientMessage, Conversation
-from dialogs.extras.v1.likeness import exchanges_of, not_stored, stands_in, without_spaces
+from dialogs.extras.v1.likeness import not_stored
 from dialogs.extras.v1.matching.clients import MATCHERS
 from dialogs.extras.v1.matching.digests import find_unanswered, most_alike
 from dialogs.extras.v1.matching.incoming import Candidate, Incoming
@@ -15,7 +17,7 @@ def find(incoming: Incoming) -> Candidate | None:
     """Return the dialog that the conversation continues, or else the one that shares its longest beginning."""
     has_answer = any(one.answered for one in incoming.history)
     result = most_alike(incoming) if has_answer else find_unanswered(incoming)
-    # Another answer to results that were answered: never the dialog's end.
+    # Here results without a message ask for another answer, since no call waits for them.
     if incoming.conversation.results and not incoming.conversation.has_message:
         shared = min(result.shared, len(incoming.history) - 1) if result else 0
         return replace(result, fit=None, shared=shared) if result and shared else None
@@ -27,7 +29,7 @@ def find(incoming: Incoming) -> Candidate | None:
 def is_background(incoming: Incoming) -> bool:
     """Check whether a program asks beside a conversation: for its title, its tags, a commit's message or the like."""
     request, conversation = incoming.request, incoming.conversation
-    # A tool that must be called stands in the place of a schema.
+    # One tool that must be called is a way to ask for a value of a schema.
     asks_for_value = len(request.tools) == 1 and request.required_tool not in ("", NO_TOOL)
     if request.tools and not asks_for_value:
         return False
@@ -46,7 +48,7 @@ def asks_for_title(conversation: Conversation) -> bool:
 
 def after_head(conversation: Conversation, candidate: Candidate) -> Conversation:
     """Take as new what the client puts behind the newest exchange of the dialog, as far as it is not stored there."""
-    if conversation.results:  # with a message: the dialog holds them
+    if conversation.results:  # beside a message they were sent before, so the dialog holds them
         conversation = replace(conversation, before=(*conversation.before, *conversation.results), results=())
     if candidate.held_ahead or candidate.held_chars:
         ahead, message = conversation.ahead[candidate.held_ahead :], conversation.message[candidate.held_chars :]

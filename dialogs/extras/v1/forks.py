@@ -16,8 +16,8 @@ from django.db.models.lookups import Exact
 from dialogs.actions import imported_turns, messages
 from dialogs.actions.attachments import file_digests, store_images, text_with
 from dialogs.context.lineage import owner_of
+from dialogs.extras.v1.exchanges import exchanges_of
 from dialogs.extras.v1.history import ClientMessage, Conversation
-from dialogs.extras.v1.likeness import exchanges_of
 from dialogs.extras.v1.matching.incoming import Candidate
 from dialogs.models import Agent, Dialog, Event, Turn
 from dialogs.state import State
@@ -32,8 +32,11 @@ _OF_ITS_MODEL = ("provider", "model", "calibration", "calibration_fit")
 
 
 def copyable(origin: Candidate | None) -> Candidate | None:
-    """None where nothing is shared, or too much for one transaction: it is stored as the client
-    tells it, which is bounded."""
+    """Return the dialog whose beginning is to be copied.
+
+    None means that nothing is shared, or too much for one transaction: then all is stored as the client tells it, which
+    is bounded.
+    """
     if origin is None or not origin.shared:
         return None
     try:
@@ -58,7 +61,7 @@ def fork(owner: User, agent: Agent, conversation: Conversation, origin: Candidat
     dialog = messages.create_dialog(owner, agent, title_of(text), origin=Dialog.Origin.KEY)
     last: Turn | None = None
     held = Dialog.objects.select_for_update(of=("self",))
-    source = held.filter(pk=origin.dialog_id).first() if origin else None  # None: it has expired meanwhile
+    source = held.filter(pk=origin.dialog_id).first() if origin else None  # it may have expired meanwhile
     if origin is not None and source is not None:
         last = _copy(origin, source, dialog)
         if _is_another_answer(origin, conversation):

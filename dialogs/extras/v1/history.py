@@ -21,9 +21,12 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class ClientMessage:
-    """One message of a conversation: ``role`` is system, user, assistant or tool; ``position`` its place in a stored
-    dialog. ``digests`` are those of its files, which one that is told has with their contents. ``leads``: a system
-    message that stands before all others, behind the first one."""
+    """One message of a conversation. ``role`` is system, user, assistant or tool; ``position`` is its place in a stored
+    dialog.
+
+    ``digests`` are those of its files; a message that a client tells has these with their contents in ``attached``.
+    ``leads`` says of a system message that it stands before the conversation, and behind the first system message.
+    """
 
     role: str
     text: str
@@ -47,9 +50,12 @@ class ClientMessage:
 
 @dataclass(frozen=True, slots=True)
 class SystemPlace:
-    """A system message in the middle of what is told, and where: behind the result of ``call_id``, behind a message of
-    the user's (``behind_user``) or behind an answer, with so many messages of the user's ``before_end``; or before all
-    (``leads``). A dialog holds turns that its client does not know, but not of its user."""
+    """A system message in the middle of what is told, and its place: behind the result of ``call_id``, behind a message
+    of the user's (``behind_user``), behind an answer, or before all (``leads``).
+
+    ``before_end`` counts the user's messages after it. By these it is found in the dialog, which holds turns that the
+    client does not know, but none of the user's.
+    """
 
     text: str
     before_end: int
@@ -148,14 +154,14 @@ def _another_id(call_id: str, left: Counter[str], taken: set[str]) -> str:
     left[call_id] -= 1
     if not left[call_id]:
         return call_id
-    numbers = count(left[call_id])  # of those that are left: no other call of this id has it
+    numbers = count(left[call_id])  # the number of calls left with this id, which is another one for each
     new = next(new for number in numbers if (new := f"{call_id[:LONGEST_ID]}~{number}") not in taken)
     taken.add(new)
     return new
 
 
 LEADS = -1
-Row = tuple[int, str, str]  # of a turn: its seq, whose it was, the call that it is the result of
+Row = tuple[int, str, str]  # of a turn: its seq, its role, and the call whose result it is
 
 
 def place_system(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tuple[int, str]]:
@@ -169,7 +175,7 @@ def place_system(system: Iterable[SystemPlace], turns: Sequence[Row]) -> list[tu
         if one.leads:
             matches.append((LEADS, one.text))
             continue
-        number = len(users) - one.before_end  # of the user's messages, as many stand before it
+        number = len(users) - one.before_end  # how many of the user's messages stand before it
         if one.behind_user:
             behind = users[number - 1] if number > 0 else -1
         else:

@@ -9,17 +9,18 @@ from dominds.llm.json_text import dump
 from dominds.llm.models.params import faults_of_asked
 from dominds.llm.providers.kinds import KINDS
 
-# Read elsewhere. The dialog is the key of the provider's cache, whatever key a client would choose.
+# Fields that are read elsewhere, and those of caches: the dialog is the key of its provider's cache.
 OURS = frozenset(
     """
         model messages metadata stream stream_options store include_reasoning tools tool_choice prompt_cache_key
-        prompt_cache_options prompt_cache_retention
+        prompt_cache_options prompt_cache_retention usage
         """.split()
 )
-# What asks for nothing; no bound on an answer is written so for LM Studio and llama.cpp.
+# Values that ask for nothing. LM Studio and llama.cpp take -1 for an answer without a bound.
 NOT_ASKED = (("max_tokens", -1), ("max_completion_tokens", -1), ("logprobs", False), ("top_logprobs", 0))
-PEOPLE = ("user", "safety_identifier")  # kept apart here, whatever the model's provider makes of them
-# What nobody here can do, of a request and of what it holds, with the values that do not ask for it.
+WHOLE = ("max_tokens", "max_completion_tokens", "seed", "top_k", "top_logprobs")  # Lua and sliders write 40.0
+PEOPLE = ("user", "safety_identifier")  # dialogs are kept apart by them, even if the model's API takes no such field
+# Fields of a request, and of what it holds, that nobody here can honour, with the values that ask for nothing.
 REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "request": {
         "n": (1,),
@@ -40,6 +41,7 @@ REFUSED: Mapping[str, Mapping[str, tuple[Any, ...]]] = {
     "file": {"detail": ("auto",)},
     "image": {"transformations": ()},
     "document": {"citations": ({"enabled": False},), "context": ("",)},
+    "search_result": {"citations": ({"enabled": False},)},
 }
 WHY = {
     "n": "Only one choice is offered: leave n out.",
@@ -58,7 +60,8 @@ def params_in(body: Mapping[str, Any]) -> dict[str, Any]:
         if name in REFUSED["request"]:
             check_offered("request", {name: value})
         elif name in FOR_THE_MODEL:
-            params[name] = _storable(value, name)
+            is_whole = isinstance(value, float) and value.is_integer() and name in WHOLE
+            params[name] = int(value) if is_whole else _storable(value, name)
         else:
             raise invalid(f"There is no field {name!r} that is known here: leave it out.", name)
     both = [params[name] for name in ("max_tokens", "max_completion_tokens") if name in params]
@@ -68,7 +71,7 @@ def params_in(body: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_offered(part: str, value: Mapping[str, Any], param: str = "") -> None:
-    """``part`` is a key of ``REFUSED``. Raises ``ApiError`` by the name of the first field that is not offered."""
+    """Raise ``ApiError`` by the name of the first field that is not offered here. ``part`` is a key of ``REFUSED``."""
     for name, harmless in REFUSED[part].items():
         if value.get(name) is not None and value[name] not in harmless:
             reason = WHY.get(name, f"{name} is not offered here: leave it out.")
@@ -88,8 +91,9 @@ def _storable(value: Any, name: str) -> Any:
 
 
 def check_model_honours(model: ModelInfo, settings: Mapping[str, Any], params: Mapping[str, Any]) -> None:
-    """Raises ``ApiError`` by the name of the first of the ``params`` that the model cannot honour
-    under an agent's settings."""
+    """Raise ``ApiError`` by the name of the first of a request's ``params`` that the model cannot honour, under the
+    settings of its agent.
+    """
     faults = faults_of_asked(model, settings, params)
     for name, reason in [fault for fault in faults if fault[0] not in PEOPLE]:
         raise ApiError(400, "unsupported_parameter", f"{name}: {reason}.", param=name)

@@ -65,7 +65,7 @@ class Awaiting:
         if dialog is None or dialog.answering_seq is not None:
             return None  # a message that waited is being answered, in the place of these calls
         if {call.id for call in unresolved_calls(dialog)} != ids_of(conversation):
-            return None  # answered long ago: the client goes on from an older place of the conversation
+            return None  # they were answered long ago, so the client goes on from an older place of the conversation
         return Held(dialog, conversation)
 
 
@@ -89,7 +89,7 @@ class Head:
         check_open(dialog)
         if dialog.state not in AT_HEAD or (not dialog.all_placed and _queued_turns.first(dialog.pk)):
             return None
-        if candidate.results and not candidate.summary:  # all that is new in the message
+        if candidate.results and not candidate.summary:  # the message holds nothing but these results
             conversation = replace(conversation, ahead=(), message="", has_message=False, attached=())
         conversation = _without_held_results(conversation, dialog)
         if dialog.archived_at and (dialog.forked_from_id or dialog.fork_count):
@@ -129,7 +129,7 @@ def places(incoming: Incoming) -> Iterator[Place]:
         return
     if (dialog_id := _with_calls(incoming)) is not None:
         yield Awaiting(incoming, dialog_id)
-    if asks_for_title(incoming.conversation):  # as its last message, of a conversation that goes on without it
+    if asks_for_title(incoming.conversation):  # the conversation before it goes on without it
         yield New(incoming, is_aside=True)
         return
     candidate = find(incoming)

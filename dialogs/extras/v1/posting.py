@@ -33,7 +33,7 @@ from dialogs.store.change import Change, open_change
 from dominds.db.prepared import Select, update
 from remediation.models import RemediationRun
 
-CHANGED = "changed"  # no digest: the next request begins another epoch
+CHANGED = "changed"  # equals no digest, so that the next request begins another epoch
 
 
 def post(place: Place, prepared: Prepared) -> Run | None:
@@ -124,7 +124,7 @@ def _store_results(change: Change, results: Mapping[str, Judged], *, goes_on: bo
 
 
 def _without_answer(dialog: Dialog) -> Turn | None:
-    """The newest message, if it ended without an answer and nothing runs."""
+    """Return the newest message, if it ended without an answer and nothing runs."""
     message = messages.newest_message(dialog) if dialog.state in (State.IDLE, State.FAILED) else None
     return message if message and message.status in messages.WITHOUT_ANSWER else None
 
@@ -143,11 +143,11 @@ def _answer(change: Change, question: Question, new: Conversation) -> None:
 
 def _store_message(change: Change, new: Conversation, unusable: str) -> Turn:
     text, attached = new.as_one()
-    if new.ahead and change.dialog.state in (State.IDLE, State.FAILED):  # else they would stand in the answer under way
+    if new.ahead and change.dialog.state in (State.IDLE, State.FAILED):  # not while an answer is made
         text, attached = new.message, new.attached
         _store_ahead(change, new.ahead)
     whole = text_with(text, attached)
-    messages.check_text(whole, may_be_blank=True)  # as at the model's own server, which may refuse it
+    messages.check_text(whole, may_be_blank=True)  # a model's own server takes it, too, or refuses it
     return messages.accept_message(change, text, unusable, attached)
 
 

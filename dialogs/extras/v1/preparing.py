@@ -42,7 +42,7 @@ def prepare(place: Place) -> Prepared:
     dialog.context_policy = request.policy
     served = served_or_unknown(dialog)
     lifetime.check_policy(request.policy, served)
-    if isinstance(served, Served):  # or the message will be refused for that
+    if isinstance(served, Served):  # an unknown model is refused later, as unusable
         options.check_model_honours(served.model, incoming.agent.model_params, request.params)
         _check_blank(conversation, served)
     results = {message.call_id: Result(message.text) for message in conversation.results}

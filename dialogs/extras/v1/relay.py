@@ -153,7 +153,7 @@ class Relay:
         try:
             holds = await in_db_thread(self._key_holds)
         except (DatabaseError, TimeoutError):
-            return  # it is asked again
+            return  # the next check asks again
         if not holds:
             raise KeyEnded
 
@@ -180,7 +180,7 @@ class Relay:
                 yield await in_db_thread(finish, self._run, progress.status, self._answer)
                 return
             elif progress.question:
-                yield Text(self._composer.text(progress.question))  # the client's next message is the answer to it
+                yield Text(self._composer.text(progress.question))  # the client's next message answers it
                 yield await in_db_thread(end_with_question, self._run)
                 return
         if not self._behind:  # live text of model calls that are not known yet waits for the next reading
@@ -242,7 +242,7 @@ def _text(new: str) -> list[Piece]:
     return [Text(new)] if new else []
 
 
-# On the database's threads
+# These run on the database's threads.
 
 
 def _read(run: Run, after: int) -> Progress:
@@ -250,7 +250,7 @@ def _read(run: Run, after: int) -> Progress:
 
 
 def _progress(run: Run, after: int, status: str, question: str | None) -> Progress:
-    return Progress(  # the model calls last: none that the events mention may be missing
+    return Progress(  # the model calls are read last, so that none which the events mention is missing
         status=status,
         question=question or "",
         events=events.after(run.dialog_id, after, BATCH),

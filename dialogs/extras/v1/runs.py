@@ -7,16 +7,19 @@ from django.contrib.auth.models import User
 
 from dialogs.actions import messages
 from dialogs.errors import Conflict
-from dialogs.extras.v1.likeness import answer_key
+from dialogs.extras.v1.exchanges import answer_key
 from dialogs.models import Client
 from dominds.db.prepared import update
 
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One message under way. Its events come after ``after_event``, its model calls after ``after_generation``, what is
-    done about the context after ``after_rewrite`` and the round ``round_number``. A program ``reads_text_alone`` where
-    the runtime adds no words of its own. A run that ``outlives_client`` goes on when nobody waits for its answer."""
+    """A program's message under way.
+
+    Its events come after ``after_event``, its model calls after ``after_generation``, its rewrites after
+    ``after_rewrite`` and its clears after the round ``round_number``. ``reads_text_alone`` says that the runtime adds
+    no words of its own, and ``outlives_client`` that the answer is made even if nobody waits for it.
+    """
 
     dialog_id: UUID
     agent_id: str
@@ -41,5 +44,5 @@ def abandon(run: Run) -> None:
     """End a message whose client has gone, whether it still waits for its turn or is under way."""
     try:
         messages.remove_queued(run.dialog_id, run.seq, User.objects.get(pk=run.user_id))
-    except Conflict:  # it has begun
+    except Conflict:  # its answer has begun
         messages.stop(run.dialog_id, only=run.seq)

@@ -72,7 +72,7 @@ class Telling:
 
     @cached_property
     def _put_aside(self) -> frozenset[str]:
-        """Ids of the calls whose results were too large for the context."""
+        """Return the ids of calls whose results were too large for the context."""
         return frozenset(self.dialog.artifacts.values_list("tool_call_id", flat=True))
 
     def _whole(self, turn: Turn) -> str:

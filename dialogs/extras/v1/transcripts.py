@@ -12,14 +12,14 @@ from django.db.models import F, Q, QuerySet
 from dialogs.actions.attachments import digests, text_typed
 from dialogs.actions.questions import ASK_HUMAN
 from dialogs.context.units import is_cut_off
+from dialogs.extras.v1.exchanges import Exchange, exchanges_of
 from dialogs.extras.v1.history import Call, ClientMessage
-from dialogs.extras.v1.likeness import Exchange, exchanges_of
 from dialogs.models import Dialog, Turn
 from dialogs.runtime.outcomes import generation_of_call
 from dominds.db.prepared import Select
 
-CANDIDATES = 8  # dialogs that are compared, the newest ones
-LAST_TURNS = 8  # of a dialog, among which its newest exchange is
+CANDIDATES = 8  # how many of the newest dialogs are compared
+LAST_TURNS = 8  # how many turns of a dialog are read to find its newest exchange
 KEPT_TURNS = 64  # of a dialog, more than what programs keep word for word behind a summary (LangChain 20 messages)
 SHORTEST_QUOTE = 20  # bytes of UTF-8 without white space: seven characters of Chinese say as much as twenty of English
 QUOTED_CHARS = 120  # programs cut what they quote

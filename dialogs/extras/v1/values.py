@@ -28,7 +28,7 @@ def _objects_of(text: str) -> list[Any]:
 
 
 def _words_of(value: Any) -> Iterator[str]:
-    left = [value]  # no recursion: what a program sends may be nested as deep as a parser takes it
+    left = [value]  # without recursion, since a program may send values nested as deep as the parser takes them
     while left:
         match left.pop():
             case dict() as fields:

@@ -24,6 +24,11 @@ from dialogs.extras.v1.wire import Prior, Sent
 from dialogs.models import Agent
 from dialogs.queries import overviews
 
+ADDRESSES = (
+    "Clients of OpenAI's protocols take the address of this server with /v1 behind it as their base URL, those of "
+    "Anthropic's and Google's without; there are chat/completions, responses, messages, embeddings and models."
+)
+
 # -- models ------------------------------------------------------------------------------------------------------------
 
 
@@ -161,4 +166,5 @@ def _embeddings(request: HttpRequest) -> dict[str, Any]:
 
 @call("GET", "POST", "PUT", "PATCH", "DELETE")
 async def unknown(request: HttpRequest) -> HttpResponse:
-    raise ApiError(404, "not_found", f"There is nothing at {request.path}.")
+    words = f"There is nothing at {request.path}. {ADDRESSES}"
+    raise ApiError(404, "not_found", words)

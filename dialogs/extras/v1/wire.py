@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
+from dialogs.extras.v1.chat_messages import check_number
 from dialogs.extras.v1.compacted import Compacted
-from dialogs.extras.v1.errors import ApiError, invalid
+from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.history import Call
-from dialogs.extras.v1.parsing import ChatRequest, chat_request, check_number
+from dialogs.extras.v1.parsing import ChatRequest, chat_request
 from dialogs.extras.v1.pieces import Ended, Reasoning, Refusal, Text
 from dialogs.extras.v1.runs import Run
 from dialogs.models import ApiKey
@@ -49,7 +50,8 @@ class Sent:
 @dataclass(frozen=True, slots=True)
 class Prior:
     """The part of a conversation that is compacted: all up to its last answer. ``tail`` are the messages behind that,
-    ``param`` is the client's field of all of them."""
+    and ``param`` is the client's name of the field that holds them all.
+    """
 
     request: ChatRequest
     tail: tuple[dict[str, Any], ...] = ()
@@ -62,10 +64,13 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A request as all protocols have it, who writes its answer, and the names that fields of chat
-    completions have in the protocol. With ``prior`` the conversation is compacted first, if it ``is_due``, which counts
-    it as the model would see it. Where ``is_compaction`` is true, that alone is the answer. One that ``is_background``
-    is answered at once, and read again."""
+    """A request in the form that all protocols share, with the writer of its answer. ``names`` has the protocol's names
+    of fields by those of chat completions.
+
+    With ``prior`` the conversation is compacted first if that ``is_due``, which counts it as the model would see it;
+    ``is_compaction`` says that this alone is the answer. A request that ``is_background`` is answered at once, as under
+    way, and its answer is read later.
+    """
 
     request: ChatRequest
     writer: Callable[[Run], Writer]
@@ -80,8 +85,8 @@ class Reading:
 class ChatBody:
     """A request of another protocol, written as one of chat completions.
 
-    ``sources`` names the place in the client's own body from which each message came, ``names`` the client's names of
-    fields. A result is text; its images stand in a user's message behind the last result.
+    ``sources`` has for each message the place in the client's own body from which it came, and ``names`` the client's
+    names of fields. A tool's result is text, so its images are put into a user's message behind the last result.
     """
 
     options: dict[str, Any]
@@ -98,10 +103,10 @@ class ChatBody:
         check_number(len(self.messages) + 1)
         parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
         if role == "tool" and isinstance(parts, list):
-            images = [part for part in parts if part.get("type") == "image_url"]
+            images = [part for part in parts if isinstance(part, dict) and part.get("type") == "image_url"]
             self._shown += images
             if images:
-                content = [part for part in parts if part.get("type") != "image_url"] or SHOWN
+                content = [part for part in parts if part not in images] or SHOWN
         elif role == "user" and self._shown and isinstance(parts, list):
             content, self._shown = [*self._shown, *parts], []
         elif role != "tool":
@@ -140,7 +145,7 @@ class ChatBody:
         return Prior(told.request(sent.dialog, sent.policy, is_asking=False), tuple(self.messages[end:]), param)
 
     def request(self, dialog_header: str, policy: str, *, is_asking: bool = True) -> ChatRequest:
-        """Raises ``ApiError``; its ``param`` names the client's own field."""
+        """Return the request. Raises ``ApiError``, whose ``param`` names the client's own field."""
         self._show()
         try:
             body = {**self.options, "messages": self.messages, "tools": self.tools}
@@ -155,31 +160,6 @@ class ChatBody:
     def _in_own_words(self, text: str) -> str:
         """Name the client's own fields in the place of messages of chat completions."""
         return MESSAGE.sub(lambda value: self.sources[int(value[1])], text)
-
-
-def read_object(value: Any, param: str) -> dict[str, Any]:
-    """Return an object, empty where it was left out."""
-    if value is not None and not isinstance(value, dict):
-        raise invalid(f"{param} must be an object.", param)
-    return value or {}
-
-
-def read_text(value: Any, param: str) -> str:
-    """Return a text that may be left out. Raises ``ApiError``."""
-    if value is not None and not isinstance(value, str):
-        raise invalid(f"{param} must be text.", param)
-    return value or ""
-
-
-def read_list(value: Any, param: str) -> list[Any]:
-    if value is not None and not isinstance(value, list):
-        raise invalid(f"{param} must be a list.", param)
-    return value or []
-
-
-def read_entries(value: Any, param: str) -> list[Any]:
-    """Return a list, or a list of the one object in its place, as Google's APIs read it."""
-    return [value] if isinstance(value, dict) else read_list(value, param)
 
 
 def call_json(call: Call) -> dict[str, Any]:

@@ -12,9 +12,10 @@ from itertools import takewhile
 from typing import Any
 
 from dialogs.extras.v1.errors import invalid
+from dialogs.extras.v1.fields import read_entries, read_list, read_object, read_text
 from dialogs.extras.v1.gemini.answer import ContentWriter
 from dialogs.extras.v1.options import check_known
-from dialogs.extras.v1.wire import ChatBody, Reading, Sent, read_entries, read_list, read_object, read_text
+from dialogs.extras.v1.wire import ChatBody, Reading, Sent
 from dominds.llm.json_text import dump
 
 READ = ("contents", "systemInstruction", "tools", "toolConfig", "generationConfig")

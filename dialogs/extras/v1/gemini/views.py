@@ -12,11 +12,11 @@ from dialogs.extras.v1 import views
 from dialogs.extras.v1.answers import answer_by
 from dialogs.extras.v1.calls import call, key_of
 from dialogs.extras.v1.errors import ApiError, invalid
+from dialogs.extras.v1.fields import read_object
 from dialogs.extras.v1.gemini.answer import error_body
 from dialogs.extras.v1.gemini.request import chat_of, read
 from dialogs.extras.v1.messages.counting import est_tokens
 from dialogs.extras.v1.parsing import body_of
-from dialogs.extras.v1.wire import read_object
 
 PREFIX = "models/"
 METHODS = ["generateContent", "streamGenerateContent", "countTokens"]

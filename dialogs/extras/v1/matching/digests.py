@@ -8,18 +8,9 @@ from uuid import UUID
 
 from django.db.models import Case, Q, QuerySet, Value, When
 
+from dialogs.extras.v1.exchanges import Exchange, answer_key, exchanges_of, keys_of
 from dialogs.extras.v1.history import ClientMessage
-from dialogs.extras.v1.likeness import (
-    MOST_BEYOND,
-    Exchange,
-    Fit,
-    answer_key,
-    exchanges_of,
-    fit,
-    fit_of_beginning,
-    keys_of,
-    same_beginning,
-)
+from dialogs.extras.v1.likeness import MOST_BEYOND, Fit, fit, fit_of_beginning, same_beginning
 from dialogs.extras.v1.matching.incoming import AT_HEAD, Candidate, Incoming, dialogs_of
 from dialogs.extras.v1.transcripts import CANDIDATES, messages_in
 from dialogs.models import Dialog, Turn

@@ -10,8 +10,9 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from dialogs.context.served import Served
+from dialogs.extras.v1.exchanges import Exchange, Keys, exchanges_of, keys_of, without_spaces
 from dialogs.extras.v1.history import ClientMessage, Conversation
-from dialogs.extras.v1.likeness import Exchange, Fit, Keys, exchanges_of, keys_of, without_spaces
+from dialogs.extras.v1.likeness import Fit
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.models import Agent, ApiKey, Dialog
 from dialogs.state import State
@@ -81,12 +82,14 @@ class Incoming:
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A dialog as it was when its last turn was ``last_turn_seq``. Its first ``shared`` exchanges are those of the
-    history; ``fit`` is None where the history does not continue it. ``again``: the history repeats its newest message,
-    which has no answer. ``results`` are of calls that the history leaves out: they are taken from the newest message,
-    or refer to it where a ``summary`` takes the place of the calls.
-    ``is_held_up``: it is closed or suspended. Of the new messages it holds the first ``held_ahead`` already, and of the
-    newest the first ``held_chars`` characters."""
+    """A dialog that a request may continue, as it was when its last turn was ``last_turn_seq``.
+
+    Its first ``shared`` exchanges are those of the history, and ``fit`` is None if the history does not continue it.
+    ``again`` says that the request repeats its newest message, which has no answer, and ``is_held_up`` that it is
+    closed or suspended. ``results`` answer calls that the history leaves out: they are taken from the newest message,
+    or refer to it if a ``summary`` takes the place of the calls. Of the new messages the dialog holds the first
+    ``held_ahead`` already, and of the newest one the first ``held_chars`` characters.
+    """
 
     dialog_id: UUID
     last_turn_seq: int
@@ -102,7 +105,7 @@ class Candidate:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """The better fit is greater; of two equal ones, the dialog that can go on."""
+        """Return what compares greater for a better fit, and of two equal ones for the dialog that can go on."""
         return (self.fit.rank, not self.is_held_up) if self.fit else ()
 
 

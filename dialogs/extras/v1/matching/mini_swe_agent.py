@@ -6,8 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from dialogs.extras.v1.exchanges import DISTINCT_CHARS, exchanges_of, keys_of, without_reminders
 from dialogs.extras.v1.history import ClientMessage, Conversation
-from dialogs.extras.v1.likeness import DISTINCT_CHARS, Fit, exchanges_of, fit, keys_of, without_reminders
+from dialogs.extras.v1.likeness import Fit, fit
 from dialogs.extras.v1.matching.incoming import Candidate, Incoming
 from dialogs.extras.v1.matching.matcher import Matcher
 from dialogs.extras.v1.transcripts import CANDIDATES, messages_in

@@ -6,8 +6,9 @@ from uuid import UUID
 
 from django.db.models import F
 
+from dialogs.extras.v1.exchanges import DISTINCT_CHARS
 from dialogs.extras.v1.history import Call, ClientMessage
-from dialogs.extras.v1.likeness import DISTINCT_CHARS, Fit, fit
+from dialogs.extras.v1.likeness import Fit, fit
 from dialogs.extras.v1.matching.incoming import Candidate, Incoming
 from dialogs.extras.v1.matching.matcher import Matcher
 from dialogs.extras.v1.transcripts import CANDIDATES, arguments_of, calls_of, messages_in

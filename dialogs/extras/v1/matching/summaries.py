@@ -7,17 +7,10 @@ from uuid import UUID
 
 from django.db.models import QuerySet
 
+from dialogs.extras.v1.asked_summaries import LastAnswer, asks_for_summary, stands_in
+from dialogs.extras.v1.exchanges import DISTINCT_CHARS, Exchange, exchanges_of, without_spaces
 from dialogs.extras.v1.history import Call, ClientMessage
-from dialogs.extras.v1.likeness import (
-    DISTINCT_CHARS,
-    Exchange,
-    Fit,
-    LastAnswer,
-    asks_for_summary,
-    exchanges_of,
-    stands_in,
-    without_spaces,
-)
+from dialogs.extras.v1.likeness import Fit
 from dialogs.extras.v1.matching.incoming import AT_HEAD, RESULT_FOLLOWS, Candidate, Incoming, without_background
 from dialogs.extras.v1.matching.matcher import Matcher
 from dialogs.extras.v1.matching.quoting import quotes_newest

@@ -13,11 +13,12 @@ import orjson
 from dialogs.extras.v1.compacted import Compacted, unpack
 from dialogs.extras.v1.compaction import Teller, is_due, tell_nothing, tell_text, teller_for
 from dialogs.extras.v1.errors import ApiError, invalid
+from dialogs.extras.v1.fields import read_list, read_object, read_text
 from dialogs.extras.v1.messages.answer import NO_THREADS, MessageWriter
 from dialogs.extras.v1.messages.client_tools import CLIENT_TOOLS
 from dialogs.extras.v1.options import check_known, check_offered
 from dialogs.extras.v1.parsing import MAX_END_USER, ChatRequest
-from dialogs.extras.v1.wire import ChatBody, Reading, Sent, read_list, read_object, read_text
+from dialogs.extras.v1.wire import ChatBody, Reading, Sent
 from dialogs.store.text import unstorable_reason
 from dominds.llm.json_text import dump
 
@@ -244,6 +245,8 @@ def _message(chat: ChatBody, message: dict[str, Any], param: str, loaded: set[st
     match message.get("role"):
         case "assistant" | "user" if message.get("content") and not blocks:
             pass  # it held nothing else
+        case "user" if not blocks:
+            raise invalid("The message is empty: give it a block.", f"{param}.content")
         case "user":
             _results(chat, blocks, param, loaded)
         case "assistant":
@@ -313,8 +316,9 @@ def _results(chat: ChatBody, blocks: list[dict[str, Any]], param: str, loaded: s
 def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
     """Translate pictures and files. An unknown part stays, and is refused by its type."""
     source: dict[str, Any] = {}
-    if block.get("type") in ("image", "document"):
+    if block.get("type") in ("image", "document", "search_result"):
         check_offered(block["type"], block, param)
+    if block.get("type") in ("image", "document"):
         source = read_object(block.get("source"), f"{param}.source")
     match block.get("type"), source.get("type"):
         case "text", _:
@@ -324,6 +328,10 @@ def _part(block: dict[str, Any], param: str) -> dict[str, Any]:
                 "type": "text",
                 "text": f"The tool {read_text(block.get('tool_name'), f'{param}.tool_name')} is loaded.",
             }
+        case "search_result", _:
+            found = [_part(each, param).get("text") for each in _blocks(block.get("content"), f"{param}.content")]
+            named = (read_text(block.get(name), f"{param}.{name}") for name in ("title", "source"))
+            return {"type": "text", "text": "\n".join(text for text in (*named, *found) if isinstance(text, str))}
         case "document", "text":
             title, data = read_text(block.get("title"), f"{param}.title"), source.get("data")
             return {"type": "text", "text": f"{title}\n\n{data}" if title and isinstance(data, str) else data}

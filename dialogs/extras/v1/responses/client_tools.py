@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dialogs.extras.v1.wire import read_list, read_object, read_text
+from dialogs.extras.v1.fields import read_list, read_object, read_text
 from dominds.llm.json_text import dump
 
 TEXT, NUMBER = {"type": "string"}, {"type": "integer"}

@@ -13,13 +13,14 @@ from dialogs.errors import NotFound
 from dialogs.extras.v1.compacted import unpack
 from dialogs.extras.v1.compaction import Teller, is_due, tell_nothing, tell_text, teller_for
 from dialogs.extras.v1.errors import ApiError, invalid
+from dialogs.extras.v1.fields import read_list, read_object
 from dialogs.extras.v1.options import check_known, check_offered
 from dialogs.extras.v1.parsing import ChatRequest
 from dialogs.extras.v1.responses.answer import ResponseWriter
 from dialogs.extras.v1.responses.client_tools import BY_CALL, BY_OUTPUT, id_of_output
 from dialogs.extras.v1.responses.stored import Place, Stored
 from dialogs.extras.v1.responses.tools import Tools, call_of
-from dialogs.extras.v1.wire import ChatBody, Prior, Reading, Sent, read_list, read_object
+from dialogs.extras.v1.wire import ChatBody, Prior, Reading, Sent
 from dialogs.models import ApiKey
 
 SAME = tuple(

@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dialogs.extras.v1.errors import invalid
+from dialogs.extras.v1.fields import read_list, read_object, read_text
 from dialogs.extras.v1.history import Call
 from dialogs.extras.v1.options import check_offered
 from dialogs.extras.v1.responses.client_tools import BY_CALL, CLIENT_TOOLS, function_of, is_run_by_client
-from dialogs.extras.v1.wire import read_list, read_object, read_text
 from dominds.llm.json_text import arguments_object, dump
 
 LONGEST_NAME = 64

@@ -127,6 +127,14 @@ def message_block_kinds() -> Iterator[Kind]:
         also=(beta_types.BetaRequestDocumentBlockParam,),
     )
     yield Kind(
+        messages_types.SearchResultBlockParam,
+        of_block,
+        {"type": "search_result", "source": "a.example", "title": "Weather", "content": [text]},
+        refused={"citations": {"enabled": True}},
+        harmless=CACHED,
+        also=(beta_types.BetaSearchResultBlockParam,),
+    )
+    yield Kind(
         messages_types.ToolUseBlockParam,
         of_used,
         {"type": "tool_use", "id": "a", "name": "weather"},

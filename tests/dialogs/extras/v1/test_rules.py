@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from dialogs.extras.v1.composing import Composer, Restarted, Thoughts
 from dialogs.extras.v1.errors import ApiError
+from dialogs.extras.v1.exchanges import exchanges_of, without_additions
 from dialogs.extras.v1.history import LEADS, Call, ClientMessage, conversation_of, place_system, with_ids_apart
-from dialogs.extras.v1.likeness import Fit, exchanges_of, fit, without_additions
+from dialogs.extras.v1.likeness import Fit, fit
 from dialogs.extras.v1.messages.request import chat_request_of
 from dialogs.extras.v1.notices import NOTICES, is_notice, without_notices
 from dialogs.extras.v1.parsing import ChatRequest, chat_request, parse

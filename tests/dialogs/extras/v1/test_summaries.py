@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from dialogs.extras.v1.asked_summaries import LastAnswer, asks_for_summary
+from dialogs.extras.v1.exchanges import DISTINCT_CHARS
 from dialogs.extras.v1.history import ClientMessage
-from dialogs.extras.v1.likeness import DISTINCT_CHARS, LastAnswer, asks_for_summary
 from tests.quality.facts import Dialog, load_dialogs
 
 Messages = list[ClientMessage]

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dialogs.extras.v1 import chat
 from dialogs.extras.v1.errors import ApiError
 from dialogs.extras.v1.forks import title_of
 from dialogs.extras.v1.history import Call
@@ -17,12 +18,17 @@ from dialogs.extras.v1.responses.request import read
 from dialogs.extras.v1.responses.tools import Tools, call_of
 from dialogs.extras.v1.wire import SHOWN, Sent
 from dialogs.models import ApiKey
+from dominds.llm.providers.outgoing import wire_name
 from tests.pixels import coded, picture
 
 SCHEMA = {"type": "object", "properties": {"city": {"type": "string"}}}
 MESSAGE = {"model": "demo", "max_tokens": 10, "messages": [{"role": "user", "content": "Hi"}]}
 RESPONSE = {"model": "demo", "input": "Hi"}
 TOOL = {"name": "weather", "input_schema": SCHEMA}
+
+
+def of_chat(body: dict[str, Any]) -> ChatRequest:
+    return chat.read(Sent(body, "", "", cast(ApiKey, None))).request
 
 
 def of_response(body: dict[str, Any]) -> ChatRequest:
@@ -201,6 +207,7 @@ def test_thinking_is_shown_where_it_was_asked_for(thinking: Any, wanted: bool) -
         ({"messages": []}, "messages"),
         ({"messages": "Hi"}, "messages"),
         ({"messages": [{"role": "user", "content": 5}]}, "messages.0.content"),
+        ({"messages": [{"role": "user", "content": []}]}, "messages.0.content"),
         ({"messages": [{"role": "user", "content": [{"type": "video"}]}]}, "messages.0.content[0]"),
         ({"messages": [{"role": "user", "content": [{"type": "tool_result"}]}]}, "messages.0.tool_call_id"),
         ({"system": 5}, "system"),
@@ -416,6 +423,70 @@ def test_a_chat_completion_may_allow_some_of_its_tools(mode: str, required: str)
     assert ([tool["name"] for tool in result.tools], result.required_tool) == (["b"], required)
     with pytest.raises(ApiError, match="no tool of this request"):
         chat_request({**body, "tools": tools[:1], "tool_choice": choice})
+
+
+CALLED = {"role": "assistant", "tool_calls": [{"id": "c", "function": {"name": "look", "arguments": "{}"}}]}
+
+
+def test_images_in_results_of_chat_completions_stand_behind_them() -> None:
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{coded(picture())}"}}
+    result = {"role": "tool", "tool_call_id": "c", "content": [{"type": "text", "text": "Taken."}, image]}
+    messages = [{"role": "user", "content": "Look"}, CALLED, result]
+    request = of_chat({"model": "a", "messages": messages})
+    assert [(one.role, one.text, len(one.attached)) for one in request.messages[2:]] == [
+        ("tool", "Taken.", 0),
+        ("user", "", 1),
+    ]
+    assert [call.id for one in request.messages for call in one.calls] == ["c"]
+    with pytest.raises(ApiError) as refused:
+        of_chat({"model": "a", "messages": [*messages, {"role": "wizard", "content": "x"}]})
+    assert refused.value.param == "messages[3].role"
+
+
+def test_parts_that_are_not_understood_are_refused_by_what_may_stand_in_their_place() -> None:
+    video = [{"type": "video_url", "video_url": {"url": "https://a.example"}}]
+    for role, words in (("user", "text, images and files are"), ("system", "text is"), ("tool", "text is")):
+        with pytest.raises(ApiError, match=f"Only {words} understood, not 'video_url'"):
+            of_chat({"model": "a", "messages": [{"role": role, "content": video}]})
+
+
+def test_counts_of_a_stream_are_asked_for_in_openrouters_words_too() -> None:
+    body = {"model": "a", "messages": [{"role": "user", "content": "Hi"}], "stream": True}
+    assert of_chat({**body, "usage": {"include": True}}).include_usage
+    assert not of_chat({**body, "usage": {"include": False}}).include_usage
+
+
+def test_the_newest_message_has_a_content_which_may_be_empty() -> None:
+    for message in ({"role": "user"}, {"role": "user", "content": None}):
+        with pytest.raises(ApiError) as refused:
+            of_chat({"model": "a", "messages": [message]})
+        assert refused.value.param == "messages[0].content"
+    assert of_chat({"model": "a", "messages": [{"role": "user", "content": ""}]}).messages[0].text == ""
+
+
+def test_whole_numbers_may_be_written_with_a_point() -> None:
+    body = {"model": "a", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 40.0, "temperature": 0.5}
+    assert of_chat(body).params == {"max_tokens": 40, "temperature": 0.5}
+
+
+def test_what_a_search_found_is_told_as_text() -> None:
+    found = {
+        "type": "search_result",
+        "title": "Rome",
+        "source": "a.example",
+        "content": [{"type": "text", "text": "Warm."}],
+    }
+    (message,) = chat_request_of({**MESSAGE, "messages": [{"role": "user", "content": [found]}]}).messages
+    assert message.text == "Rome\na.example\nWarm."
+
+
+@pytest.mark.parametrize("length", [65, 120])
+def test_a_tool_may_have_the_name_that_its_server_and_its_plugin_give_it(length: int) -> None:
+    """Claude Code puts both before the names of a plugin's tools, and Anthropic's API takes 128 characters."""
+    name = "mcp__plugin_jenkins__".ljust(length, "x")
+    (tool,) = chat_request_of({**MESSAGE, "tools": [{"name": name, "input_schema": SCHEMA}]}).tools
+    assert tool["name"] == name
+    assert len(wire_name(name)) <= 64
 
 
 @pytest.mark.parametrize("kind", CLIENT_TOOLS)
