@@ -98,23 +98,34 @@ def _enqueue(task: str, row_id: str | int) -> None:
 
 
 def _send(task: str, row_id: str | int) -> None:
-    """Publish the task in Celery's message protocol.
+    """Put the task into the workers' queue, in Celery's message protocol and kombu's form for Redis.
 
-    ``send_task`` also looks for results, links, limits and queues. That takes 0.25 ms, as long as the rest.
+    The layers of both take 0.25 ms of CPU more, which is twice as long as the command itself.
     """
     task_id, args = str(uuid4()), (row_id,)
-    conf = current_app.conf
-    headers = {"lang": "py", "task": task, "id": task_id, "root_id": task_id, "parent_id": None, "group": None}
-    with current_app.producer_or_acquire() as producer:
-        producer.publish(
-            (args, {}, None),
-            routing_key=conf.task_default_queue,
-            serializer=conf.task_serializer,
-            retry=conf.task_publish_retry,
-            retry_policy=conf.task_publish_retry_policy,
-            headers={**headers, "argsrepr": repr(args)},  # for people who inspect the queue
-            correlation_id=task_id,
-        )
+    queue = current_app.conf.task_default_queue
+    message = {
+        "body": orjson.dumps((args, {}, None)).decode(),
+        "content-type": "application/json",
+        "content-encoding": "utf-8",
+        "headers": {
+            "lang": "py",
+            "task": task,
+            "id": task_id,
+            "root_id": task_id,
+            "parent_id": None,
+            "group": None,
+            "argsrepr": repr(args),  # for people who inspect the queue
+        },
+        "properties": {
+            "correlation_id": task_id,
+            "delivery_tag": task_id,
+            "delivery_info": {"exchange": "", "routing_key": queue},
+            "delivery_mode": 2,
+            "priority": 0,
+        },
+    }
+    client().lpush(queue, orjson.dumps(message))
 
 
 class _Publisher:
