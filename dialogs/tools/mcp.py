@@ -51,6 +51,8 @@ def problem_with(name: str) -> str:
 def ask_at_once(names: Iterable[str]) -> None:
     """Fetch all lists that ``tools_named`` needs for these names in parallel, so that the waits do not add up."""
     wanted = {name.removeprefix(PREFIX).partition("/")[0] for name in names if name.startswith(PREFIX)}
+    if not wanted:
+        return  # most agents have none, and the configuration need not be read
     servers = [server for server_id, server in current_config().servers.items() if server_id in wanted]
     unknown = [server for server in servers if _known_listing(server) is None]
     if len(unknown) > 1:
