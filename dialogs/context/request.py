@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import orjson
 
 from dialogs.context import client
-from dialogs.context.images import sendable
 from dialogs.context.model_calls import ModelCall
 from dialogs.context.reminder_statements import Statements, in_order, interleave, statements_of
 from dialogs.models import Dialog
@@ -92,7 +91,7 @@ def prepare(dialog: Dialog, model: ModelInfo, call: ModelCall, form: Form = Form
     instructions = "\n\n".join(filter(None, (client.instructions_of(dialog), first)))
     tools, force, called = _insist(call, model, form)
     offered = _tools_json(tools)
-    messages, left_out = sendable(view.messages, model)
+    messages, left_out = view.sendable(model)
     images_left_out = (str(left_out),) if left_out else ()
     beginning = _digest(model.provider_id, model.model_id, instructions, offered, view.base, *images_left_out)
     is_new_epoch = beginning != dialog.beginning

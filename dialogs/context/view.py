@@ -10,11 +10,13 @@ from django.db import connection
 from django.db.models import BooleanField, ExpressionWrapper, Q, QuerySet, Subquery
 
 from dialogs.context.config import prompts_folder
+from dialogs.context.images import sendable
 from dialogs.context.units import group, is_cut_off, unit_from_json, unit_to_json
 from dialogs.context.view_cache import CACHED_CHARS, Head, count_settled, messages_of
 from dialogs.models import Dialog, Drive, Round, Turn
 from dominds.db.prepared import Select
 from dominds.llm.messages import Message, Role, are_plain, chars_of, with_parts
+from dominds.llm.models.model import ModelInfo
 from dominds.weighted_cache import Bounded
 from remediation.context import Unit, UnitKind, UnitRole, Units
 from remediation.models import RemediationRun
@@ -65,6 +67,10 @@ class View:
     def with_parts(self) -> Sequence[Message]:
         """Return the messages that have images or files."""
         return () if self.is_plain else with_parts(self.messages)
+
+    def sendable(self, model: ModelInfo) -> tuple[tuple[Message, ...], int]:
+        """Return the messages as the model gets them, and how many of them were changed (``images.sendable``)."""
+        return (self.messages, 0) if self.is_plain else sendable(self.messages, model)
 
     @property
     def is_fresh_round(self) -> bool:

@@ -4,7 +4,6 @@ import functools
 from collections.abc import Sequence
 from dataclasses import replace
 
-from dialogs.context.images import sendable
 from dialogs.context.served import Served
 from dialogs.context.sizes import LEAST_CHARS_PER_TOKEN, Sizes, facts_of, frame_of, parts_tokens, sizes_of
 from dialogs.context.view import View
@@ -68,7 +67,7 @@ class ViewSizes:
         facts = facts_of(dialog.agent, model, self._served.thresholds)
         counter = counter_for(model.model_id, self._served.policy.tokenizer(facts))
         frame = frame_of(dialog, view.units, self._tools, counter).counted
-        messages, left_out = sendable(view.messages, model)
+        messages, left_out = view.sendable(model)
         text = counter.count_messages(messages) if left_out else _count_growing(dialog, view, counter)
         return replace(
             frame, text=frame.text + text, images=parts_tokens(messages if left_out else view.with_parts, model)
