@@ -8,7 +8,8 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
+from uuid import UUID
 
 import orjson
 
@@ -17,7 +18,7 @@ from dialogs.context.model_calls import ModelCall
 from dialogs.context.reminder_statements import as_rows
 from dialogs.context.request import Prepared
 from dialogs.context.sizes import parts_tokens
-from dialogs.models import Dialog, Generation, RequestPart
+from dialogs.models import Dialog, Generation
 from dominds.llm.messages import chars_of
 from dominds.llm.models.model import ModelInfo
 from dominds.llm.models.traits import traits_of
@@ -42,6 +43,13 @@ CHARS_PER_TOKEN = 4  # assumed for requests that were not counted, and for the t
 
 StoredUse = tuple[str, str, str]  # name and version of a prompt, and the digest of the part that holds its values
 UNKNOWN: StoredUse = ("", "", "")  # stands for a text that was not rendered from a prompt
+
+
+class Part(NamedTuple):
+    """The text of a part, and the dialog that it belongs to; None if dialogs share it."""
+
+    dialog_id: UUID | None
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,17 +146,17 @@ def _freeze(value: Any) -> Any:
 
 def record_request(
     dialog: Dialog, call: ModelCall, prepared: Prepared, model: ModelInfo, body: bytes
-) -> tuple[Sent, tuple[RequestPart, ...]]:
-    """Return the record of a request, with the parts that it names."""
+) -> tuple[Sent, Mapping[str, Part]]:
+    """Return the record of a request, with the parts that it names, by digest."""
     view, request, once = call.view, prepared.request, prepared.once
-    parts: dict[str, RequestPart] = {}
+    parts: dict[str, Part] = {}
 
     def part(text: str, *, of_dialog: bool = client_of(dialog) is not None) -> str:
         """Add a part. A client of ``/v1`` may bring anything, so all parts of its requests belong to the dialog."""
         if not text:
             return ""
         digest = _digest_of(text, str(dialog.pk) if of_dialog else "")
-        parts[digest] = RequestPart(digest=digest, dialog_id=dialog.pk if of_dialog else None, text=text)
+        parts[digest] = Part(dialog.pk if of_dialog else None, text)
         return digest
 
     def uses(text: str) -> tuple[StoredUse, ...]:
@@ -189,7 +197,7 @@ def record_request(
         results_left_out=view.left_out.results,
         units_left_out=view.left_out.units,
     )
-    return sent, tuple(parts.values())
+    return sent, parts
 
 
 def _without_last_zeros(sizes: list[int]) -> tuple[int, ...]:

@@ -1,11 +1,10 @@
 """Rows of generations: begun before the provider is asked, and ended in the transaction that stores their outcome."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
 from functools import partial
-from operator import attrgetter
 from random import random
 from typing import Any
 
@@ -16,7 +15,7 @@ from django.utils import timezone
 from dialogs.context.model_calls import ForcedClear, ModelCall
 from dialogs.context.reminder_statements import as_rows
 from dialogs.context.request import Prepared
-from dialogs.context.sent import Sent
+from dialogs.context.sent import Part, Sent
 from dialogs.context.served import Served
 from dialogs.context.spending import check_room
 from dialogs.context.view_sizes import ViewSizes
@@ -99,7 +98,7 @@ def begin(
     served: Served,
     call: ModelCall,
     prepared: Prepared,
-    sent: tuple[Sent, Sequence[RequestPart]] | None = None,
+    sent: tuple[Sent, Mapping[str, Part]] | None = None,
 ) -> Attempt:
     """Store the row of a generation before the provider is asked. Raises ``NoRoomInBudget`` if the call must not begin
     now, ``StopRequested`` if a person pressed stop while this worker prepared it.
@@ -165,14 +164,16 @@ def _begin_epoch(context_state: ContextState, prepared: Prepared) -> None:
         context_state.statements = statements
 
 
-def _store_parts(context_state: ContextState, parts: Sequence[RequestPart]) -> None:
+def _store_parts(context_state: ContextState, parts: Mapping[str, Part]) -> None:
     """Store the parts that the dialog's last request did not have. They are few, since requests share most parts."""
-    in_order = sorted(parts, key=attrgetter("digest"))  # one order for all dialogs prevents deadlocks
+    named = sorted(parts)  # one order for all dialogs prevents deadlocks
+    if context_state.request_parts == named:
+        return
     known = set(context_state.request_parts or ())
-    if new := [part for part in in_order if part.digest not in known]:
-        RequestPart.objects.bulk_create(new, ignore_conflicts=True)
-    if context_state.request_parts != (named := [part.digest for part in in_order]):
-        context_state.request_parts = named
+    if new := [digest for digest in named if digest not in known]:
+        rows = [RequestPart(digest=digest, **parts[digest]._asdict()) for digest in new]
+        RequestPart.objects.bulk_create(rows, ignore_conflicts=True)
+    context_state.request_parts = named
 
 
 def _storable_fields(reply: Reply) -> dict[str, Any] | None:
