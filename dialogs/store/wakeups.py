@@ -8,6 +8,7 @@ import functools
 import math
 import threading
 import time
+from base64 import b64encode
 from concurrent.futures import ThreadPoolExecutor, wait
 from uuid import UUID, uuid4
 
@@ -105,7 +106,7 @@ def _send(task: str, row_id: str | int) -> None:
     task_id, args = str(uuid4()), (row_id,)
     queue = current_app.conf.task_default_queue
     message = {
-        "body": orjson.dumps((args, {}, None)).decode(),
+        "body": b64encode(orjson.dumps((args, {}, None))).decode(),
         "content-type": "application/json",
         "content-encoding": "utf-8",
         "headers": {
@@ -121,7 +122,7 @@ def _send(task: str, row_id: str | int) -> None:
             "correlation_id": task_id,
             "delivery_tag": task_id,
             "delivery_info": {"exchange": "", "routing_key": queue},
-            "delivery_mode": 2,
+            "body_encoding": "base64",
             "priority": 0,
         },
     }

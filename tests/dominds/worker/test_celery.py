@@ -84,6 +84,15 @@ def test_sending_to_a_frozen_redis_does_not_block_for_ever(stack: Stack, redis: 
     assert (word, seconds < 15) == ("failed", True)
 
 
+def test_a_message_is_not_stored_until_it_is_acknowledged(stack: Stack, redis: RedisServer) -> None:
+    worker(stack)
+    consumes(stack, redis, 5)
+    with redis.client() as client:
+        used = set(client.info("commandstats"))
+    assert "cmdstat_lpush" in used
+    assert not used & {"cmdstat_hset", "cmdstat_hdel"}, "kombu keeps messages in a hash until they are acknowledged"
+
+
 def test_a_worker_hears_again_after_redis_came_back_empty(stack: Stack, redis: RedisServer) -> None:
     started = worker(stack)
     consumes(stack, redis, 5)
