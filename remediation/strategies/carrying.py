@@ -17,6 +17,8 @@ from remediation.text.listing import arguments_in_short, listing
 from remediation.text.marks import disarm
 
 LEDGER_SHARE = 10  # the ledger may take the limit divided by this
+# Where no tool was called, an account by rule leaves it the first, a share of that, but at least the second, in tokens.
+TALK_SHARE, TALK_LEDGER = 0.2, 100
 MESSAGE_TOKENS = 10  # of an empty message, rounded up
 SMALLEST_LEDGER = 16  # tokens; a smaller one has no room for a fact
 
@@ -42,10 +44,10 @@ def ledger_reserve(limit: int, units: Units) -> int:
     """Return the tokens that an account by rule leaves for the ledger.
 
     If no tool was called, the account quotes what was said, and another sentence of its own tells more than a line of
-    the ledger, which stands without its text. The ledger then only gains rules and corrections, so its size is enough.
+    the ledger, which stands without its text. The ledger then needs room for little but rules.
     """
     budget = ledger_budget(limit)
-    return budget if has_calls(units) else min(budget, sum(unit.est_tokens for unit in units if is_ledger(unit)))
+    return budget if has_calls(units) else max(min(budget, TALK_LEDGER), int(budget * TALK_SHARE))
 
 
 def ledger_lines(units: Units) -> tuple[str, ...]:
@@ -60,18 +62,11 @@ def lost_talk(before: Units, after: Units) -> Talk:
 
 
 def carry(
-    before: Units,
-    after: Units,
-    talk: Talk,
-    budget_tokens: int,
-    toolbox: Toolbox,
-    for_values: int = 0,
-    is_quoted: bool = False,
+    before: Units, after: Units, talk: Talk, budget_tokens: int, toolbox: Toolbox, for_values: int = 0
 ) -> Carried:
     """Return ``after`` with one ledger, of facts from the ledger before it and from ``talk`` that ``after`` lacks.
 
-    Values of tools' results may take ``for_values`` tokens in addition to the budget. With ``is_quoted``, an account
-    quotes what was said, and only rules and corrections are added.
+    Values of tools' results may take ``for_values`` tokens in addition to the budget.
     """
     view = tuple(unit for unit in after if not is_ledger(unit))
     room = budget_tokens - MESSAGE_TOKENS
@@ -81,8 +76,7 @@ def carry(
     shown = Shown(text_of(view))
     results = tuple(_results_in(lost, toolbox, shown))
     count, earlier = text_counter(toolbox), ledger_lines(before)
-    said = [one for one in talk.lost_statements if not is_quoted or one.source < 0 or one.is_rule or one.corrects]
-    ledger = facts_of(said, room, count, earlier, shown.says, results, for_values)
+    ledger = facts_of(talk.lost_statements, room, count, earlier, shown.says, results, for_values)
     if not ledger:
         return Carried(view, ())
     unit = stand_in(UnitKind.SUMMARY, render_ledger(ledger), lost, toolbox, view, LEDGER_PREFIX)

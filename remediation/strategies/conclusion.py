@@ -4,9 +4,9 @@ from dataclasses import dataclass, replace
 
 from remediation.budget import LEAST_GAIN
 from remediation.context import STAND_INS, Rewritten, StrategyStep, Toolbox, UnitKind, UnitRole, Units, total_tokens
-from remediation.strategies.carrying import carry, ledger_budget, lost_talk, removed_from
+from remediation.strategies.carrying import carry, ledger_budget, ledger_reserve, lost_talk, removed_from
 from remediation.strategies.exchanges import with_answers
-from remediation.strategies.outcome import first_user, has_calls, is_ledger, standing_tokens, touchable
+from remediation.strategies.outcome import first_user, is_ledger, standing_tokens, touchable
 from remediation.strategies.said import Talk, find_superseded
 from remediation.text.marks import BY_RULE
 
@@ -37,10 +37,10 @@ def conclude(attempt: Attempt, after: Units, toolbox: Toolbox) -> Rewritten:
     after = _with_marks(after, talk, toolbox)
     size = sum(unit.est_tokens for unit in after if not is_ledger(unit))
     summary = _summary_of(after, attempt.before)
-    is_quoted = BY_RULE in summary and not has_calls(attempt.before)
-    room = max(0, min(ledger_budget(attempt.limit), attempt.limit - size))
-    for_values = max(0, min(room, attempt.aim - size - room))
-    carried = carry(attempt.before, after, talk, room, toolbox, for_values, is_quoted)
+    budget = ledger_reserve(attempt.limit, attempt.before) if BY_RULE in summary else ledger_budget(attempt.limit)
+    room = max(0, min(budget, attempt.limit - size))
+    spare = attempt.aim - size - room
+    carried = carry(attempt.before, after, talk, room, toolbox, for_values=max(0, min(room, spare)))
     est_before, est_after = total_tokens(attempt.before), total_tokens(carried.units)
     if est_after >= est_before:
         return fail(attempt, f"The rewrite would not be smaller: est. {est_before:,} → {est_after:,} tokens.", toolbox)

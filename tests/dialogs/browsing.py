@@ -35,10 +35,14 @@ def suspended_dialog(script: Script) -> tuple[Dialog, Question]:
 
 
 def routes(patterns: Iterable[Any] = urlpatterns) -> Iterator[URLPattern]:
-    """Yield every address of the pages, with those of extensions, which are included without a prefix."""
+    """Yield every address of the pages, with those of extensions, which are included without a prefix.
+
+    Those without a name are for programs that left out ``/v1``, and say so.
+    """
     for pattern in patterns:
         if isinstance(pattern, URLPattern):
-            yield pattern
+            if pattern.name:
+                yield pattern
         elif not str(pattern.pattern):
             yield from routes(pattern.url_patterns)
 

@@ -133,18 +133,8 @@ def test_a_line_that_stands_for_old_output_is_no_fact() -> None:
     assert carried_by((done, *FACTS[4:]), FACTS[4:], 100, toolbox()).ledger == ()
 
 
-def test_beside_an_account_that_quotes_talk_a_ledger_gains_rules_and_corrections_only() -> None:
-    talk = numbered(
-        user("Never restart db-01.internal."),
-        user("The database host is db-02.internal."),
-        user("Update: the database host is db-03.internal now."),
-        user("now"),
-    )
-    quoted = carry(talk, talk[3:], lost_talk(talk, talk[3:]), 200, toolbox(), is_quoted=True)
-    assert [line.partition(" [")[0] for line in quoted.ledger] == [
-        "Rule: Never restart db-01.internal.",
-        "Update: the database host is db-03.internal now.",
-    ]
-    assert ledger_reserve(5_000, talk) == 0
-    assert ledger_reserve(5_000, quoted.units) == quoted.units[0].est_tokens
-    assert ledger_reserve(5_000, (*talk, tool("It runs."))) == ledger_budget(5_000)
+def test_a_ledger_takes_little_beside_an_account_of_talk() -> None:
+    text = numbered(*(user(f"Host db{i}.example.org has port {9000 + i}.") for i in range(99)))
+    work = numbered(*(tool(f"Host db{i}.example.org has port {9000 + i}.", id=f"t{i}") for i in range(99)))
+    assert [ledger_reserve(limit, text) for limit in (600, 5_000, 20_000)] == [60, 100, 400]
+    assert ledger_reserve(5_000, work) == ledger_budget(5_000)

@@ -243,7 +243,6 @@ def test_the_documents_table_serves_where_the_catalog_is_silent(name: str, limit
 def test_the_policys_rewrite_carries_counts_and_key_facts() -> None:
     units = numbered(
         system(),
-        tool("It runs.", pinned=True),
         user("Never touch /srv/keys.pem"),
         *(model(prose("x")) for _ in range(60)),
         model("Port is 48151."),
@@ -282,8 +281,7 @@ def test_pruning_by_hand_leaves_earlier_accounts_in_place() -> None:
 
 def test_the_policys_rewrite_can_run_again_and_keeps_one_ledger() -> None:
     facts = ("The port is 48151.", "Settings: /etc/app/main.toml", "Never push to main.", "ERROR E1042: disk is full.")
-    stated = [model(f"{fact} {prose('x')}") for fact in facts]
-    units = numbered(system(), tool("It runs.", pinned=True), *stated, *dialog(60, 30)[1:], user("go on"))
+    units = numbered(system(), *(model(f"{fact} {prose('x')}") for fact in facts), *dialog(60, 30)[1:], user("go on"))
     once = retain(units, 1500, 750, WEIGHTS, toolbox())
     longer = (*once.units[:-1], *numbered(*(model(f"Later {prose('z')}") for _ in range(40))), user("and now"))
     twice = retain(longer, 1500, 750, WEIGHTS, toolbox())

@@ -150,7 +150,7 @@ def test_the_ledger_keeps_what_was_planted(seed: int) -> None:
 
 def test_progress_accumulates_though_no_strategy_reaches_the_target() -> None:
     units = talk(40, 40)
-    rewritten = break_context(units, SMALL, toolbox(), LIMIT, 40)
+    rewritten = break_context(units, SMALL, toolbox(), LIMIT, 100)
     before = [step.est_before for step in rewritten.steps]
     after = [step.est_after for step in rewritten.steps]
     assert len(rewritten.steps) >= 4
@@ -172,7 +172,7 @@ def test_it_stops_as_soon_as_the_target_is_reached() -> None:
 
 def test_phases_are_reported_in_order() -> None:
     reports: list[Report] = []
-    break_context(talk(40, 40), SMALL, toolbox(reports=reports), LIMIT, 40)
+    break_context(talk(40, 40), SMALL, toolbox(reports=reports), LIMIT, 100)
     phases = [phase for phase, _, _ in reports]
     assert phases[:6] == [
         "detection",
@@ -353,8 +353,7 @@ def test_a_summariser_that_returns_rubbish_does_no_harm() -> None:
 def test_ledger_lines_accumulate_over_rewrites() -> None:
     box = toolbox()
     facts = ["The port is 48151.", "Settings: /etc/app/main.toml", "Never push to main.", "ERROR E1042: disk is full."]
-    said = [user(f"{fact} {prose('x', 60)}") for fact in facts]
-    units = numbered(system(), tool("It runs.", pinned=True), *said, *talk(30, 40)[1:])
+    units = numbered(system(), *(user(f"{fact} {prose('x', 60)}") for fact in facts), *talk(30, 40)[1:])
     for step in range(4):
         rewritten = break_context(units, SMALL, box, LIMIT, 300)
         assert not rewritten.failure
@@ -366,12 +365,10 @@ def test_ledger_lines_accumulate_over_rewrites() -> None:
 
 
 def test_the_ledger_follows_the_summary() -> None:
-    units = numbered(
-        system(), tool("It runs.", pinned=True), user(f"Never delete /srv/db. {prose('x', 60)}"), *talk(30, 40)[1:]
-    )
+    units = numbered(system(), user(f"Never delete /srv/db. {prose('x', 60)}"), *talk(30, 40)[1:])
     after = break_context(units, SMALL, toolbox(), LIMIT, 300).units
     [place] = [i for i, u in enumerate(after) if is_ledger(u)]
-    assert turns_of_summary(after[place - 1].text) == (2, 18)  # the oldest six tenths
+    assert turns_of_summary(after[place - 1].text) == (2, 25)  # of 32 units, all but the newest fifth
 
 
 def test_the_ledger_stays_within_a_tenth_of_the_limit() -> None:
@@ -491,7 +488,6 @@ def test_a_model_writes_one_summary_a_rewrite(exchanges: int, limit: int) -> Non
         asked.append(tokens)
         return "They spoke of notes, and the agent answered each of them. Nothing is open."
 
-    target = limit // 2 - limit // 10
-    rewritten = break_context(talk(exchanges, 40), CONFIG, toolbox(summarise=summarise), limit, target)
+    rewritten = break_context(talk(exchanges, 40), CONFIG, toolbox(summarise=summarise), limit, limit // 2)
     assert [step.strategy for step in rewritten.steps].count("summarize_old") == 2
     assert len(asked) == 1
